@@ -1,0 +1,158 @@
+"""`advise(Request) -> Advice`: resolve names, gather facts, ask `decide`, and add what to benchmark next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.advisor.benchmark import benchmark_object
+from chipwise.advisor.describe import model_object
+from chipwise.capacity import known_regions
+from chipwise.catalog import load_catalog
+from chipwise.decide import Demand, Policy, Question, decide
+from chipwise.engines import load_engine
+from chipwise.errors import InputError
+from chipwise.guide import precision_floor
+from chipwise.model import load_model
+from chipwise.workload import (
+    ModelHints,
+    ServingWorkload,
+    WorkloadRequest,
+    as_json,
+    resolve_workload,
+)
+
+if TYPE_CHECKING:
+    from chipwise.advisor.request import Request
+    from chipwise.decide import Advice
+    from chipwise.engines import EngineProfile
+    from chipwise.model import ModelSpec
+    from chipwise.workload import Workload
+
+DEFAULT_ENGINES = {"nvidia": "vllm", "aws": "vllm-neuron"}
+
+
+def advise(request: Request) -> Advice:
+    """Which instances for this model and this workload, how many, split how, bought how, and why not the others.
+
+    Args:
+        request: the question, in base units; what it leaves out the preset fills in.
+
+    Returns:
+        At most three options that differ; every other size of the catalog stands once with its reason.
+
+    Raises:
+        InputError: contradictory or impossible values, unknown names.
+        KnowledgeError: the model's file does not say enough.
+    """
+    model = load_model(request.model, models=Path(request.models) if request.models else None)
+    workload = resolve_workload(_wish(request), hints_of(model))
+    if not isinstance(workload, ServingWorkload):
+        raise InputError(
+            f"plan does not answer --for {workload.preset.value} yet",
+            why="only serving of language models is planned by this version",
+            fix="ask for a serving preset: chat, rag, code, agent, summarise, batch",
+        )
+    catalog = load_catalog()
+    question = Question(
+        model=model,
+        demand=demand_of(workload),
+        policy=_policy(request, workload, known_regions(catalog.regions, request.regions)),
+        catalog=catalog,
+        engines=engines_of(request.engine),
+        workload=as_json(workload),
+        purpose=workload.preset.value,
+        budget_usd=workload.budget_usd.value if workload.budget_usd else None,
+    )
+    advice = decide(question)
+    return replace(
+        advice,
+        model=model_object(model),
+        benchmark=benchmark_object(question, advice),
+        warnings=(*model.warnings, *workload.warnings, *advice.warnings),
+    )
+
+
+def hints_of(model: ModelSpec) -> ModelHints:
+    """What a workload needs to know of a model."""
+    return ModelHints(
+        architecture=model.architecture,
+        max_context_tokens=model.max_context_tokens,
+        params_total=model.params_total,
+        params_active=model.params_active,
+    )
+
+
+def engines_of(name: str | None) -> dict[str, EngineProfile]:
+    """The serving engine of each chip vendor; a named engine replaces that of the vendors it runs on.
+
+    Raises:
+        UnknownNameError: no such engine.
+    """
+    chosen = {vendor: load_engine(engine) for vendor, engine in DEFAULT_ENGINES.items()}
+    if name is not None:
+        named = load_engine(name)
+        chosen = {vendor: named for vendor in DEFAULT_ENGINES if vendor in named.vendors}
+    return chosen
+
+
+def _wish(request: Request) -> WorkloadRequest:
+    return WorkloadRequest(
+        preset=request.purpose,
+        goal=request.goal,
+        ttft_p99_s=request.ttft_p99_s,
+        tpot_p99_s=request.tpot_p99_s,
+        users=request.users,
+        think_s=request.think_s,
+        rate_per_s=request.rate_per_s,
+        throughput_tokens_per_s=request.throughput_tokens_per_s,
+        isl=request.isl_tokens,
+        osl=request.osl_tokens,
+        context=request.context_tokens,
+        lengths=Path(request.lengths) if request.lengths else None,
+        tokens=request.tokens,
+        epochs=request.epochs,
+        deadline_s=request.deadline_s,
+        budget_usd=request.budget_usd,
+    )
+
+
+def demand_of(workload: ServingWorkload) -> Demand:
+    """The workload as `decide` asks it. A throughput to reach is asked of the highest steady state."""
+    throughput = workload.throughput_tokens_per_s
+    kind = "offline" if workload.load.value == "throughput" else workload.load.value
+    return Demand(
+        kind=kind,
+        isl_tokens=float(workload.isl.value),
+        osl_tokens=float(workload.osl.value),
+        context_tokens=float(workload.context.value),
+        users=workload.users.value if workload.users else float(workload.batch.value if workload.batch else 1),
+        rate_per_s=workload.rate_per_s.value if workload.rate_per_s else 0.0,
+        throughput_tokens_per_s=throughput.value if throughput else None,
+        ttft_p99_s=workload.ttft_p99_s.value if workload.ttft_p99_s and kind != "offline" else None,
+        tpot_p99_s=workload.tpot_p99_s.value if workload.tpot_p99_s else None,
+        prefix_hit_fraction=workload.prefix_hit_fraction.value if workload.prefix_hit_fraction else 0.0,
+    )
+
+
+def _policy(request: Request, workload: Workload, regions: tuple[str, ...]) -> Policy:
+    goals = workload.goals.value
+    floor = precision_floor(goals[0])
+    stated = request.min_precision
+    return Policy(
+        goals=goals,
+        regions=regions,
+        purchase=request.purchase,
+        prices_usd_per_hour=request.prices_usd_per_hour,
+        vendor=request.vendor,
+        only=request.only,
+        exclude=request.exclude,
+        needs=request.needs,
+        min_precision=stated or (floor.floor if floor else None),
+        precision_why="--min-precision" if stated else floor.why if floor else "",
+        ha_factor=request.ha_factor or 1.0,
+        interruptible=workload.load.value == "offline" if isinstance(workload, ServingWorkload) else False,
+        custom_kernels=request.custom_kernels,
+        strict_guide=request.strict_guide,
+    )

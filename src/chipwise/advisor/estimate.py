@@ -1,0 +1,118 @@
+"""`estimate(EstimateRequest)`: how fast one layout is under one load, with ranges and terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from chipwise.advisor.layout import Laid, Target, lay, platform_for, read_model
+from chipwise.capacity import pack
+from chipwise.decide.answers import hold, memory_object, question_of, serving_object
+from chipwise.decide.question import Demand
+from chipwise.errors import InputError
+
+if TYPE_CHECKING:
+    from chipwise.advisor.request import EstimateRequest
+
+
+def estimate(request: EstimateRequest) -> dict[str, Any]:
+    """Latency and throughput of a model laid out as asked, in CONTRACT's shape.
+
+    Raises:
+        InputError: no load, two loads, no lengths, an illegal split.
+        InfeasibleError, KnowledgeError: see `lay`.
+    """
+    demand = demand_of(request)
+    model = read_model(request.model, request.models)
+    target = Target(chip=request.chip, instance=request.instance)
+    wanted = request.split
+    devices = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1) * (wanted.dp or 1)
+    laid = lay(model, platform_for(target, devices), wanted, request.engine)
+    replicas = replicas_of(request, laid)
+    held = hold(laid.model, laid.layout, context_tokens=demand.context_tokens, concurrency=1.0)
+    memory = memory_object(laid.model, laid.layout, held)
+    feasible = bool(held.answer.fits)
+    asked = question_of(laid.layout, held, demand, float(replicas))
+    return {
+        "schema_version": 1,
+        "feasible": feasible,
+        "config": _config(request, laid, replicas),
+        "serving": serving_object(laid.layout, asked, demand) if feasible else None,
+        "training": None,
+        "other": None,
+        "memory": memory,
+        "watts": None,
+        "evidence": laid.layout.seat.evidence,
+        "warnings": [*model.warnings, *laid.layout.seat.notes],
+    }
+
+
+def demand_of(request: EstimateRequest) -> Demand:
+    """The one load a request states.
+
+    Raises:
+        InputError: none or more than one of concurrency, rate, batch and offline; a missing length.
+    """
+    loads = {
+        "--concurrency": request.concurrency is not None,
+        "--rate": request.rate_per_s is not None,
+        "--batch": request.batch is not None,
+        "--offline": request.offline,
+    }
+    stated = [name for name, given in loads.items() if given]
+    if len(stated) > 1:
+        raise InputError(
+            f"{' and '.join(stated)} state the load twice", why="each alone says how requests arrive", fix="leave one"
+        )
+    if request.isl_tokens is None or request.osl_tokens is None:
+        raise InputError(
+            "--isl and --osl are needed", why="a request has a prompt and an answer", fix="--isl 1024 --osl 256"
+        )
+    kind = {"--concurrency": "closed", "--rate": "rate", "--batch": "static", "--offline": "offline"}
+    lengths = float(request.isl_tokens), float(request.osl_tokens)
+    base = Demand(
+        kind="single",
+        isl_tokens=lengths[0],
+        osl_tokens=lengths[1],
+        context_tokens=float(request.context_tokens or sum(lengths)),
+        users=float(request.concurrency or request.batch or 1),
+        rate_per_s=request.rate_per_s or 0.0,
+        prefix_hit_fraction=request.engine.prefix_hit_fraction,
+    )
+    single = not stated or (stated == ["--concurrency"] and request.concurrency == 1)
+    return base if single else replace(base, kind=kind[stated[0]])  # type: ignore[arg-type]
+
+
+def replicas_of(request: EstimateRequest, laid: Laid) -> int:
+    """Copies that share the load: as said, else as many as the instances said hold, else one."""
+    if request.replicas is not None:
+        return request.replicas
+    if request.instances is None:
+        return 1
+    packing = pack(devices_per_replica=laid.layout.devices, devices_per_instance=laid.layout.seat.platform.devices)
+    return max(1, request.instances // packing.instances_per_unit * packing.replicas_per_unit)
+
+
+def _config(request: EstimateRequest, laid: Laid, replicas: int) -> dict[str, Any]:
+    split, seat = laid.layout.split, laid.layout.seat
+    return {
+        "model": laid.model.name,
+        "instance": request.instance,
+        "chip": seat.platform.chip.id,
+        "replicas": replicas,
+        "devices_per_replica": laid.layout.devices,
+        "parallelism": {name: int(getattr(split, name)) for name in ("tp", "pp", "ep", "dp", "cp")},
+        "precision": {
+            "weights": seat.capability.weight_format,
+            "kv": seat.limits.kv_format,
+            "compute": seat.capability.compute_format,
+        },
+        "engine": seat.engine.name,
+        "engine_version": seat.engine.version,
+        "settings": {
+            "utilization": seat.limits.utilization,
+            "max_num_seqs": seat.limits.max_num_seqs,
+            "chunk_tokens": seat.limits.chunk_tokens,
+            "eager": seat.limits.eager,
+        },
+    }

@@ -1,0 +1,169 @@
+"""One layout from flags: chip or instance, split, precision, engine and its settings, checked one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.catalog import load_catalog
+from chipwise.decide.backing import Refusal
+from chipwise.decide.candidates import Layout, Seat, at_precision, seat_of
+from chipwise.decide.platforms import Platform, chip_platform, platform_of
+from chipwise.decide.question import Demand, Policy, Question
+from chipwise.engines import load_engine
+from chipwise.errors import InfeasibleError, InputError, KnowledgeError
+from chipwise.model import load_model
+from chipwise.parallelism import Split, ep_problem, tp_problem
+from chipwise.precision import canonical, kv_format_names, legal_precisions, option_for
+
+if TYPE_CHECKING:
+    from chipwise.advisor.request import EngineRequest, SplitRequest
+    from chipwise.engines import EngineProfile
+    from chipwise.model import ModelSpec
+
+DEFAULT_ENGINES = {"nvidia": "vllm", "aws": "vllm-neuron"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a model is asked to run: exactly one of chip, instance; `mig` slices the chip."""
+
+    chip: str | None
+    instance: str | None
+    mig: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """A model at its precision on a layout."""
+
+    model: ModelSpec
+    layout: Layout
+
+
+def read_model(reference: str, models: str | None) -> ModelSpec:
+    """The model of a request."""
+    return load_model(reference, models=Path(models) if models else None)
+
+
+def platform_for(target: Target, devices: int | None) -> Platform:
+    """The platform of a target; a chip alone joins as many devices as asked.
+
+    Raises:
+        InputError: neither or both of chip and instance; a MIG profile the chip has not.
+        UnknownNameError, KnowledgeError: from the catalog.
+    """
+    catalog = load_catalog()
+    if (target.chip is None) == (target.instance is None):
+        raise InputError(
+            "say where: exactly one of --chip and --instance (--on)",
+            why="memory and speed depend on the device",
+            fix="--instance p5.48xlarge, or --chip h100-sxm",
+        )
+    if target.instance is not None:
+        instance = catalog.instance(target.instance)
+        if instance.chip is None or instance.lacks:
+            lacks = ", ".join(instance.lacks) or "an accelerator"
+            raise KnowledgeError(
+                f"{instance.name} cannot be judged", why=f"it lacks {lacks}", fix="choose another size"
+            )
+        found = platform_of((instance,), catalog.chips[instance.chip])
+    else:
+        chip = catalog.chip(target.chip or "")
+        found = chip_platform(chip, max(devices or 1, chip.cores))
+    return _sliced(found, target.mig) if target.mig else found
+
+
+def _sliced(platform: Platform, profile: str) -> Platform:
+    known = {one.name: one for one in platform.chip.mig_profiles}
+    if profile not in known:
+        raise InputError(
+            f"{platform.chip.id} has no MIG profile {profile!r}",
+            why="the profiles of a GPU are fixed",
+            fix=f"choose one of {', '.join(known)}" if known else "it has none: choose a GPU with MIG",
+        )
+    chosen = known[profile]
+    memory = chosen.memory_bytes or platform.device_memory_bytes * chosen.memory_fraction
+    return replace(
+        platform,
+        devices=chosen.count or 1,
+        fraction=chosen.compute_fraction,
+        device_memory_bytes=float(memory),
+    )
+
+
+def split_for(model: ModelSpec, asked: SplitRequest, devices: int) -> Split:
+    """The split of a request: what is not said follows; without tp the widest legal tp that the devices hold.
+
+    Raises:
+        InputError: a degree that is not legal for the model, or more devices than there are.
+    """
+    pp, cp, dp = asked.pp or 1, asked.cp or 1, asked.dp or 1
+    room = max(devices // (pp * cp * dp), 1)
+    tp = asked.tp or max(one for one in (1, 2, 4, 8, 16, 32, 64) if one <= room and tp_problem(model, one) is None)
+    split = Split(tp=tp, pp=pp, ep=asked.ep or 1, dp=dp, cp=cp)
+    problem = tp_problem(model, tp) or ep_problem(model, split)
+    if pp > model.layer_count:
+        problem = f"pp={pp} is more than the {model.layer_count} layers"
+    if problem is not None:
+        raise InputError(
+            f"not a legal split: {problem}", why="every device must hold whole pieces", fix="chipwise model"
+        )
+    return split
+
+
+def lay(model: ModelSpec, platform: Platform, split: SplitRequest, engine: EngineRequest) -> Laid:
+    """Seat the model on the platform as asked.
+
+    Raises:
+        InputError: an illegal split or precision.
+        InfeasibleError: the chip or engine cannot hold or run it.
+        KnowledgeError: nobody knows whether it can.
+    """
+    option = option_for(model, engine.precision) if engine.precision else legal_precisions(model)[0]
+    narrowed = at_precision(model, option)
+    vendor = platform.chip.vendor
+    named = engine.engine or DEFAULT_ENGINES.get(vendor, "vllm")
+    question = _question(model, {vendor: load_engine(named, engine.version)})
+    seat = seat_of(question, platform, narrowed, option)
+    if isinstance(seat, Refusal):
+        family = InfeasibleError if seat.known else KnowledgeError
+        raise family(f"{model.name} on {platform.chip.id}: {seat.reason}", why=seat.source, fix=seat.change)
+    seat = _with_settings(seat, engine)
+    return Laid(model=narrowed, layout=Layout(seat=seat, split=split_for(narrowed, split, platform.devices)))
+
+
+def _question(model: ModelSpec, engines: dict[str, EngineProfile]) -> Question:
+    nothing = Demand(kind="single", isl_tokens=1.0, osl_tokens=1.0, context_tokens=1.0)
+    policy = Policy(goals=("cost",), regions=())
+    return Question(
+        model=model,
+        demand=nothing,
+        policy=policy,
+        catalog=load_catalog(),
+        engines=engines,
+        workload={},
+        purpose="estimate",
+    )
+
+
+def _with_settings(seat: Seat, engine: EngineRequest) -> Seat:
+    kv = canonical(engine.kv_precision) if engine.kv_precision else seat.limits.kv_format
+    if kv not in kv_format_names():
+        raise InputError(
+            f"{kv} is no cache format", why="engines hold K and V in few formats", fix=", ".join(kv_format_names())
+        )
+    limits = replace(
+        seat.limits,
+        utilization=engine.utilization or seat.limits.utilization,
+        max_num_seqs=engine.max_num_seqs or seat.limits.max_num_seqs,
+        chunk_tokens=engine.chunk_tokens or seat.limits.chunk_tokens,
+        kv_format=kv,
+        eager=engine.eager,
+        lora_adapters=engine.lora_adapters,
+        lora_rank=engine.lora_rank,
+        draft_tokens=engine.draft_tokens or 0,
+        acceptance=engine.acceptance or 0.0,
+    )
+    return replace(seat, limits=limits)

@@ -1,0 +1,118 @@
+"""What is replayed and what comes of it: an `Item` is one (run, metric), a `Line` the item with its outcome."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chipwise.audit.table import Row
+
+Measured = float | bool | str | None
+CHIP_UNKNOWN = "chip-unknown"
+MODEL_UNKNOWN = "model-unknown"
+MODEL_UNREADABLE = "model-unreadable"
+ENGINE_UNKNOWN = "engine-unknown"
+LOAD_NOT_COVERED = "load-kind-not-covered"
+SATURATED = "saturated"
+METRIC_NOT_COVERED = "metric-not-covered"
+FLAGGED = "flagged"
+
+
+def missing(column: str) -> str:
+    """The code that says which condition the source does not state."""
+    return f"conditions-missing:{column}"
+
+
+class SkipError(Exception):
+    """An item that is not predicted, and the code that says why."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One metric of one run as the table prints it. `barred` is a code where the table itself rules it out."""
+
+    row: Row
+    metric: str
+    measured: Measured
+    barred: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What chipwise says of an item, in the table's own unit; numbers, a truth value or a name.
+
+    `labels` hold what `--by` may group by beside the table's columns (chip, family, class, evidence).
+    """
+
+    low: Any
+    mid: Any
+    high: Any
+    evidence: str
+    terms: Mapping[str, float] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """An item with its prediction, or with the code of why there is none."""
+
+    item: Item
+    prediction: Prediction | None = None
+    code: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The line of `--rows`."""
+        found = self.prediction
+        return {
+            "run_id": self.item.row.run_id,
+            "metric": self.item.metric,
+            "status": "skipped" if found is None else "predicted",
+            "reason": self.code,
+            "low": _plain(found.low) if found else None,
+            "mid": _plain(found.mid) if found else None,
+            "high": _plain(found.high) if found else None,
+            "evidence": found.evidence if found else None,
+            "terms": {name: _plain(value) for name, value in found.terms.items()} if found else {},
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Six digits that matter; what is not finite is unknown."""
+    if isinstance(value, bool | str) or value is None:
+        return value
+    number = float(value)
+    return float(f"{number:.6g}") if math.isfinite(number) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Where names are looked up and what is replayed. `incomplete` also predicts what the table calls incomplete."""
+
+    file: Path
+    models: Path | None = None
+    incomplete: bool = False
+    terms: bool = False
+    """Whether every line needs its terms (the worst ten get theirs anyway where they are cheap)."""
+
+
+Predict = Callable[["list[Item]", Context], "list[Line]"]
+
+
+def each(items: list[Item], predict: Callable[[Item], Prediction]) -> list[Line]:
+    """One line an item: `predict` answers or raises `SkipError`."""
+    lines: list[Line] = []
+    for item in items:
+        try:
+            if item.barred is not None:
+                raise SkipError(item.barred)
+            lines.append(Line(item=item, prediction=predict(item)))
+        except SkipError as skipped:
+            lines.append(Line(item=item, code=skipped.code))
+    return lines

@@ -1,0 +1,258 @@
+"""Replays `memory.csv`: what engines printed at start, and whether they started at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chipwise.audit.items import (
+    METRIC_NOT_COVERED,
+    MODEL_UNREADABLE,
+    Context,
+    Item,
+    Line,
+    Prediction,
+    SkipError,
+    each,
+    missing,
+)
+from chipwise.audit.names import Engine, at_format, chip_named, engine_named, known_engine
+from chipwise.audit.replay import DEFECTS
+from chipwise.audit.settings import Limits, device_facts, kv_format_of, limits_of, settings_of
+from chipwise.audit.table import Row
+from chipwise.catalog import Chip
+from chipwise.decide.evaluate import memory_rules
+from chipwise.memory import MemoryAnswer, MemoryProfile, ServingMemoryInput, memory_profile, size_serving, visible_bytes
+from chipwise.model import ModelSpec
+from chipwise.parallelism import Split, shard
+from chipwise.precision import with_precision
+
+REQUIRED = ("model",)
+GIB = 2**30
+COLUMNS = {
+    "weights_gib": ("weights_gib_per_gpu", "weights_gib"),
+    "kv_mem_gib": ("kv_mem_gib_per_gpu", "kv_mem_gib"),
+    "kv_tokens": ("kv_tokens",),
+    "activation_gib": ("activation_gib",),
+    "cudagraph_gib": ("cudagraph_gib",),
+}
+"""Metric to the columns that may hold it."""
+OUTCOMES = {"fits": True, "ok": True, "oom": False}
+NEEDS_CAPACITY = frozenset({"kv_mem_gib", "kv_tokens", "fits"})
+UTILIZATION = "gpu_memory_utilization_or_mem_fraction"
+NAMELESS = "unknown"
+"""The chip of a row that names none: its memory alone decides the engine's defaults."""
+_CONTEXT_TOKENS = 8192.0
+"""Where neither row nor model says how long a request may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """The device a row ran on. Its bytes are what the row prints, else what is known of its chip."""
+
+    chip: Chip | None
+    capacity_bytes: float | None
+    lacking: str | None
+    """The code of why there is no capacity."""
+
+    @property
+    def nvlink(self) -> bool:
+        """Whether its replicas talk over more than PCIe; a chip outside the catalog is taken not to."""
+        return self.chip is not None and self.chip.link is not None and self.chip.link.kind != "pcie"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A row with its answer."""
+
+    device: Device
+    model: ModelSpec
+    engine: Engine
+    asked: ServingMemoryInput
+    answer: MemoryAnswer
+
+    @property
+    def profile(self) -> MemoryProfile:
+        """What the engine's version does with memory."""
+        return memory_profile(self.asked.engine, self.asked.engine_version)
+
+
+def items_of(rows: list[Row], context: Context) -> list[Item]:
+    """A metric for every filled cell, and the outcome."""
+    del context
+    found = []
+    for row in rows:
+        for metric, columns in COLUMNS.items():
+            column = next((name for name in columns if row.text(name)), None)
+            if column is not None:
+                value = row.value(column)
+                barred = missing(column) if value is None else None
+                found.append(Item(row=row, metric=metric, measured=value, barred=barred))
+        outcome = OUTCOMES.get(row.text("outcome").lower())
+        if outcome is not None:
+            found.append(Item(row=row, metric="fits", measured=outcome))
+    return found
+
+
+def predict(items: list[Item], context: Context) -> list[Line]:
+    """A line an item; every row is sized once."""
+    sized: dict[int, Sized | SkipError] = {}
+
+    def one(item: Item) -> Prediction:
+        place = item.row.number
+        if place not in sized:
+            sized[place] = _size(item.row, context)
+        found = sized[place]
+        if isinstance(found, SkipError):
+            raise SkipError(found.code)
+        return _predicted(item.metric, found)
+
+    return each(items, one)
+
+
+def _size(row: Row, context: Context) -> Sized | SkipError:
+    try:
+        return _sized(row, context)
+    except SkipError as skipped:
+        return skipped
+    except DEFECTS:
+        return SkipError(MODEL_UNREADABLE)
+
+
+def _sized(row: Row, context: Context) -> Sized:
+    known_engine(row.text("engine"), row.text("engine_version"))
+    engine = engine_named(row.text("engine"), row.text("engine_version"))
+    model, device, split = _model(row, context), device_of(row), split_of(row)
+    asked = _asked(row, engine, model, device, split)
+    return Sized(device=device, model=model, engine=engine, asked=asked, answer=size_serving(asked))
+
+
+def _asked(row: Row, engine: Engine, model: ModelSpec, device: Device, split: Split) -> ServingMemoryInput:
+    said = settings_of(row)
+    limits = _limits(row, engine, device, split)
+    context_tokens = row.positive("max_model_len") or float(model.max_context_tokens or _CONTEXT_TOKENS)
+    return ServingMemoryInput(
+        shards=shard(model, split),
+        capacity_bytes=device.capacity_bytes or float(GIB),
+        utilization=limits.utilization,
+        context_tokens=context_tokens,
+        concurrency=1.0,
+        chunk_tokens=max(limits.chunk_tokens, context_tokens if limits.whole_prompts else 0.0),
+        max_num_seqs=limits.sequences,
+        kv_format=kv_format_of(row.text("kv_cache_dtype"), model, engine.name),
+        element_bytes=4.0 if _wide(row) else 2.0,
+        engine=memory_rules(engine.name),
+        engine_version=engine.version,
+        eager=said.eager,
+        nvlink=device.nvlink,
+        devices_per_chip=device.chip.cores if device.chip else 1,
+        draft_tokens=said.draft_tokens if model.mtp else 0,
+    )
+
+
+def _limits(row: Row, engine: Engine, device: Device, split: Split) -> Limits:
+    """The limits the row states, else the engine's defaults on its device."""
+    chip = device.chip.id if device.chip else NAMELESS
+    facts = device_facts(chip, device.capacity_bytes, tp=float(split.tp), pp=float(split.pp), usage="server")
+    said, share = settings_of(row), row.positive(UTILIZATION)
+    stated = said.utilization or (share / 100.0 if share and share > 1.0 else share)
+    return limits_of(engine, facts, replace(said, utilization=stated))
+
+
+def _model(row: Row, context: Context) -> ModelSpec:
+    """The model as the row loads it: quantised as it says, and at its dtype (a 32-bit checkpoint goes to 16 bits)."""
+    model = at_format(row.text("model"), context.models, row.text("quantization"))
+    if _wide(row):
+        return with_precision(model, "fp32")
+    stored_wide = any(weight.format == "fp32" for weight, _ in model.all_weights())
+    return with_precision(model, "bf16") if stored_wide and model.quantisation is None else model
+
+
+def _wide(row: Row) -> bool:
+    return row.text("dtype").lower() in {"float32", "fp32", "float"}
+
+
+def device_of(row: Row) -> Device:
+    """The device: printed memory beats what the catalog knows; a name outside the catalog does where it is printed."""
+    lacking: str | None = None
+    chip: Chip | None = None
+    try:
+        chip = chip_named(row.text("gpu"), "gpu")
+    except SkipError as skipped:
+        lacking = skipped.code
+    printed = row.positive("gpu_mem_gib_reported")
+    if printed is not None:
+        return Device(chip=chip, capacity_bytes=printed * GIB, lacking=None)
+    if chip is None or not chip.memory_bytes:
+        return Device(chip=chip, capacity_bytes=None, lacking=lacking or missing("gpu_mem_gib_reported"))
+    return Device(chip=chip, capacity_bytes=float(visible_bytes(chip.id, chip.memory_bytes)), lacking=None)
+
+
+def split_of(row: Row) -> Split:
+    """The split: without tp, all GPUs beyond pp and dp are one tensor-parallel group.
+
+    Raises:
+        SkipError: neither tp nor the number of GPUs is stated.
+    """
+    pp, dp = row.positive("pp") or 1.0, row.positive("dp") or 1.0
+    tp, devices = row.positive("tp"), row.positive("n_gpus")
+    if tp is None and devices is None:
+        raise SkipError(missing("tp"))
+    tp = tp or max((devices or 1.0) / pp / dp, 1.0)
+    ep = tp * dp if row.yes("ep") and row.positive("ep") is None else row.positive("ep") or 1.0
+    return Split(tp=tp, pp=pp, dp=dp if ep > 1 else 1.0, ep=min(ep, tp * dp))
+
+
+def _predicted(metric: str, sized: Sized) -> Prediction:
+    if metric in NEEDS_CAPACITY and sized.device.capacity_bytes is None:
+        raise SkipError(sized.device.lacking or missing("gpu"))
+    low, mid, high = _fits(sized) if metric == "fits" else _figure(metric, sized)
+    budget = sized.answer.budget
+    terms = {name: float(value) / GIB for name, value in {"capacity_bytes": budget.capacity_bytes, **budget.terms()}.items()}
+    return Prediction(
+        low=low,
+        mid=mid,
+        high=high,
+        evidence=sized.answer.evidence,
+        terms={name.replace("_bytes", "_gib"): value for name, value in terms.items() if value},
+        labels={
+            "chip": sized.device.chip.id if sized.device.chip else NAMELESS,
+            "family": sized.model.model_type,
+            "class": sized.model.architecture,
+            "version": sized.profile.basis,
+        },
+    )
+
+
+def _figure(metric: str, sized: Sized) -> tuple[float, float, float]:
+    """Low, mid and high in the table's unit. Terms that are fitted are off by the shares that the profile states."""
+    answer, profile = sized.answer, sized.profile
+    cache = (float(answer.low_fraction), float(answer.high_fraction))
+    rest = float(profile.capacity_error * sized.asked.capacity_bytes / max(float(answer.budget.weights_bytes), 1.0))
+    figures = {
+        "weights_gib": (float(answer.budget.weights_bytes) / GIB, (1 - rest, 1 + rest)),
+        "kv_mem_gib": (float(answer.kv_pool_bytes) / GIB, cache),
+        "kv_tokens": (float(answer.kv_cache_tokens), cache),
+        "activation_gib": (float(answer.budget.activations_bytes) / GIB, _around(profile.activations_error)),
+        "cudagraph_gib": (float(answer.graphs_total_bytes) / GIB, _around(profile.overhead_error)),
+    }
+    if metric not in figures:
+        raise SkipError(METRIC_NOT_COVERED)
+    mid, (low, high) = figures[metric]
+    return mid * low, mid, mid * high
+
+
+def _around(share: float) -> tuple[float, float]:
+    return 1.0 / (1.0 + share), 1.0 + share
+
+
+def _fits(sized: Sized) -> tuple[bool, bool, bool]:
+    """Whether it starts, with the cache at the low end, the middle and the high end of its range.
+
+    An engine that takes the cache it finds and cuts requests short starts wherever there is any.
+    """
+    answer = sized.answer
+    pool, need = float(answer.kv_pool_bytes), float(answer.budget.cache_bytes)
+    least = need if sized.profile.utilization_rule == "total" else 1.0
+    fractions = (float(answer.low_fraction), 1.0, float(answer.high_fraction))
+    low, mid, high = (pool * fraction >= least for fraction in fractions)
+    return low, mid, high

@@ -1,0 +1,202 @@
+"""A row of a serving table as a `Run`: every condition that a prediction needs, or the code of what is lacking."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from chipwise.audit.items import LOAD_NOT_COVERED, SkipError, missing
+from chipwise.audit.names import Engine, at_format, chip_named, engine_named
+from chipwise.audit.settings import Limits, Settings, device_facts, kv_format_of, limits_of, settings_of
+from chipwise.audit.table import Row
+from chipwise.catalog import Chip
+from chipwise.engines.defaults import Usage
+from chipwise.memory import visible_bytes
+from chipwise.model import ModelSpec
+from chipwise.perf.load import LoadKind
+
+_KINDS: dict[str, LoadKind] = {
+    "fixed-concurrency": "closed",
+    "closed-loop": "closed",
+    "concurrency": "closed",
+    "single-request": "single",
+    "single": "single",
+    "fixed-batch": "static",
+    "static-batch": "static",
+    "batch": "static",
+    "request-rate": "rate",
+    "poisson": "rate",
+    "rate": "rate",
+    "offline-max-throughput": "offline",
+    "offline": "offline",
+    "max-throughput": "offline",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One replica's degrees, how many replicas there are, and on how many chips all of them run."""
+
+    tp: float
+    pp: float
+    ep: float
+    dp: float
+    replicas: float
+    chips: float
+
+    @property
+    def devices(self) -> float:
+        """Devices of one replica."""
+        return self.tp * self.pp * self.dp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the deployment was asked."""
+
+    kind: LoadKind
+    isl: float
+    osl: float
+    concurrency: float
+    rate_per_s: float
+    requests: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelKey:
+    """Which model at which precision: what `at_format` takes."""
+
+    name: str
+    models: Path | None
+    words: str
+
+    @property
+    def model(self) -> ModelSpec:
+        """The model itself, read once."""
+        return at_format(self.name, self.models, self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run as chipwise asks about it. Equal runs are one question."""
+
+    model: ModelKey
+    chip_id: str
+    engine: Engine
+    place: Place
+    load: Load
+    limits: Limits
+    kv_format: str
+    eager: bool
+
+    @property
+    def chip(self) -> Chip:
+        """The chip itself."""
+        return _chip(self.chip_id)
+
+
+@cache
+def _chip(chip_id: str) -> Chip:
+    return chip_named(chip_id, "hardware")
+
+
+def run_of(row: Row, models: Path | None) -> Run:
+    """Every condition of a row of `inference.csv`.
+
+    A blank tp means that the devices of the row, beyond pp and dp, are one tensor-parallel group. Data-parallel
+    ranks without shared experts are replicas.
+
+    Raises:
+        SkipError: a condition is missing, or a name is unknown.
+    """
+    load = load_of(row, settings_of(row))
+    key = ModelKey(name=row.text("model"), models=models, words=row.text("weight_precision"))
+    model = key.model
+    chip = chip_named(row.text("hardware"), "hardware")
+    engine = engine_named(row.text("engine"), row.text("engine_version"))
+    place = place_of(row, chip)
+    said = settings_of(row)
+    memory = visible_bytes(chip.id, chip.memory_bytes or 0.0)
+    usage: Usage = "offline" if load.kind == "offline" else "server"
+    facts = device_facts(chip.id, memory, tp=place.tp, pp=place.pp, usage=usage)
+    return Run(
+        model=key,
+        chip_id=chip.id,
+        engine=engine,
+        place=place,
+        load=load,
+        limits=limits_of(engine, facts, said),
+        kv_format=kv_format_of(row.text("kv_precision"), model, engine.name),
+        eager=said.eager,
+    )
+
+
+def load_of(row: Row, said: Settings) -> Load:
+    """The load of a row.
+
+    Raises:
+        SkipError: its kind is not covered, or lengths, concurrency or rate are not stated.
+    """
+    kind = _kind_of(row)
+    rate = row.value("request_rate")
+    if kind == "rate" and rate == math.inf:
+        kind = "offline"
+    lengths = [_needed(row, name) for name in ("isl", "osl")]
+    if kind in {"closed", "static"}:
+        _needed(row, "concurrency_or_batch")
+    if kind == "rate":
+        _needed(row, "request_rate")
+    return Load(
+        kind=kind,
+        isl=max(lengths[0], 1.0),
+        osl=max(lengths[1], 1.0),
+        concurrency=row.positive("concurrency_or_batch") or 1.0,
+        rate_per_s=rate if kind == "rate" and rate else 0.0,
+        requests=said.requests or math.inf,
+    )
+
+
+def _kind_of(row: Row) -> LoadKind:
+    text = row.text("load_kind").lower().replace("_", "-").replace(" ", "-")
+    if not text:
+        raise SkipError(missing("load_kind"))
+    if text not in _KINDS:
+        raise SkipError(LOAD_NOT_COVERED)
+    return _KINDS[text]
+
+
+def _needed(row: Row, column: str) -> float:
+    value = row.positive(column)
+    if value is None:
+        raise SkipError(missing(column))
+    return value
+
+
+def place_of(row: Row, chip: Chip) -> Place:
+    """Degrees and replicas: tp counts devices, `n_devices` chips.
+
+    Raises:
+        SkipError: neither tp nor the number of devices is stated.
+    """
+    tp, pp, dp, ep = (row.positive(name) for name in ("tp", "pp", "dp", "ep"))
+    pp, ep, ranks = pp or 1.0, ep or 1.0, dp or 1.0
+    ranks = ranks if ep > 1 else 1.0
+    chips = row.positive("n_devices")
+    if chips is None:
+        if tp is None:
+            raise SkipError(missing("n_devices"))
+        chips = math.ceil(tp * pp * (dp or 1.0) / chip.cores)
+    devices = chips * chip.cores
+    tp = tp or max(devices / pp / ranks, 1.0)
+    if tp * pp * ranks > devices:
+        tp = max(math.floor(devices / pp / ranks), 1.0)
+    return Place(
+        tp=tp,
+        pp=pp,
+        ep=min(ep, tp * ranks),
+        dp=ranks,
+        replicas=max(math.floor(devices / (tp * pp * ranks)), 1.0),
+        chips=chips,
+    )

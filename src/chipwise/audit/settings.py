@@ -1,0 +1,138 @@
+"""Engine settings that a row states in words: `max_num_seqs=64`, `actual GPU utilization = 79.1%`, `MTP n=3`."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from chipwise.audit.names import Engine, cache_format
+from chipwise.audit.table import Row
+from chipwise.engines import DeviceFacts, engine_defaults
+from chipwise.engines.defaults import Usage
+from chipwise.model import ModelSpec
+from chipwise.precision import format_facts
+
+UNLIMITED_TOKENS = 1e9
+UNLIMITED_SEQUENCES = 1e6
+GENERIC_ENGINE = "vllm"
+"""What stands in for an engine of which no source was read: continuous batching, paged cache."""
+_PATTERNS = {
+    "sequences": r"(?:compiled batch size|max[_-](?:num[_-]seqs|batch[_-]size|running[_-]requests))[\s=:]+(\d+)",
+    "chunk": r"(?:max[_-]num[_-](?:batched[_-])?tokens|chunked[_-]prefill[_-]size)[\s=:]+(\d+)",
+    "percent": r"actual gpu utilization[\s=:]+([\d.]+)\s*%",
+    "utilization": r"(?:gpu[_-]mem(?:ory[_-]utilization)?|mem[_-]fraction[_-]static)[\s=:]+(0?\.\d+)",
+    "requests": r"(?<![\w.])(\d+) requests\b",
+    "draft": r"\bmtp n[\s=:]*(\d+)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a row says of its engine's settings; None where it says nothing."""
+
+    sequences: float | None = None
+    chunk_tokens: float | None = None
+    utilization: float | None = None
+    requests: float | None = None
+    draft_tokens: int = 0
+    eager: bool = False
+
+
+def settings_of(row: Row) -> Settings:
+    """The settings in a row's notes and columns.
+
+    >>> settings_of(Row(number=1, cells={"note": "max_num_seqs=439 gpu_mem=0.8870 eager=true"}))
+    Settings(sequences=439.0, chunk_tokens=None, utilization=0.887, requests=None, draft_tokens=0, eager=True)
+    """
+    note = row.note.lower()
+    found = {name: _first(pattern, note) for name, pattern in _PATTERNS.items()}
+    percent = found["percent"]
+    return Settings(
+        sequences=found["sequences"],
+        chunk_tokens=found["chunk"],
+        utilization=percent / 100.0 if percent else found["utilization"],
+        requests=found["requests"],
+        draft_tokens=int(found["draft"] or 0),
+        eager=row.yes("enforce_eager") or bool(re.search(r"\beager[\s=:]+true", note)),
+    )
+
+
+def _first(pattern: str, text: str) -> float | None:
+    found = re.search(pattern, text)
+    return float(found.group(1)) if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What an engine runs with on a device: as the row says, else as the engine version defaults."""
+
+    utilization: float
+    sequences: float
+    chunk_tokens: float
+    whole_prompts: bool
+    """Prompts are not cut into chunks."""
+
+
+def limits_of(engine: Engine, device: DeviceFacts, said: Settings) -> Limits:
+    """The limits in force: what `said` states beats the defaults of the engine's version on the device."""
+    default = _defaults(engine, device)
+    return Limits(
+        utilization=said.utilization or default.utilization,
+        sequences=said.sequences or default.sequences,
+        chunk_tokens=said.chunk_tokens or default.chunk_tokens,
+        whole_prompts=default.whole_prompts and said.chunk_tokens is None,
+    )
+
+
+@cache
+def _defaults(engine: Engine, device: DeviceFacts) -> Limits:
+    profile = engine.profile
+    if profile is None:
+        return _defaults(generic_engine(), device)
+    found = engine_defaults(profile, device)
+    compiled = profile.vendors == {"aws"}  # Neuron graphs take a whole batch of prompts
+    chunk = None if compiled else found.max_num_batched_tokens
+    return Limits(
+        utilization=found.utilization or 1.0,
+        sequences=float(found.max_num_seqs or UNLIMITED_SEQUENCES),
+        chunk_tokens=float(chunk or UNLIMITED_TOKENS),
+        whole_prompts=found.chunked_prefill is False,
+    )
+
+
+@cache
+def generic_engine() -> Engine:
+    """The engine whose rules stand in where no source was read for one."""
+    from chipwise.audit.names import engine_named
+
+    return engine_named(GENERIC_ENGINE, "")
+
+
+def kv_format_of(words: str, model: ModelSpec, engine: str) -> str:
+    """The cache format: as said; as the checkpoint states; as the engine makes it for such weights; else bf16."""
+    said = cache_format(words)
+    if said is not None:
+        return said
+    stored = model.quantisation
+    if stored is not None and stored.kv_format:
+        kept = cache_format(stored.kv_format)
+        if kept is not None:
+            return kept
+    family = format_facts(stored.weight_format).family if stored is not None else ""
+    return _kv_defaults().get((engine, family), "bf16")
+
+
+@cache
+def _kv_defaults() -> dict[tuple[str, str], str]:
+    text = resources.files("chipwise.audit").joinpath("data/kv_defaults.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return {(row["engine"], row["weight_family"]): row["kv_format"] for row in rows}
+
+
+def device_facts(chip: str, memory_bytes: float | None, *, tp: float, pp: float, usage: Usage) -> DeviceFacts:
+    """What an engine looks at to choose its defaults."""
+    memory = None if memory_bytes is None else int(memory_bytes)
+    return DeviceFacts(chip=chip, memory_bytes=memory, tp=int(tp), pp=int(pp), usage=usage)

@@ -1,0 +1,173 @@
+"""One layout in full: the objects that `memory` and `estimate` print, and that every option carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.decide.evaluate import load_of, memory_rules
+from chipwise.memory import ServingMemoryInput, min_chips, size_serving, to_make_it_fit
+from chipwise.memory.fitting import FitOptions
+from chipwise.parallelism import shard
+from chipwise.perf.load import ServingInput, ServingPrediction
+from chipwise.perf.ranges import range_of
+from chipwise.perf.serving import bound_by, predict_serving, serving_terms
+from chipwise.perf.steps import BOUNDS
+from chipwise.precision import bytes_per_param, kv_bytes_per_element
+from chipwise.units import finite
+
+if TYPE_CHECKING:
+    from chipwise.decide.candidates import Layout
+    from chipwise.decide.question import Demand
+    from chipwise.memory import MemoryAnswer
+    from chipwise.model import ModelSpec
+    from chipwise.perf.ranges import Metric
+    from chipwise.units import Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A layout's memory question with its answer: what a prediction and a printed budget are made from."""
+
+    asked: ServingMemoryInput
+    answer: MemoryAnswer
+
+
+def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
+    """Size one layout of a model that is already at its precision."""
+    seat = layout.seat
+    asked = ServingMemoryInput(
+        shards=shard(model, layout.split),
+        capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
+        utilization=seat.limits.utilization,
+        context_tokens=context_tokens,
+        concurrency=concurrency,
+        chunk_tokens=seat.limits.chunk_tokens,
+        max_num_seqs=seat.limits.max_num_seqs,
+        kv_format=seat.limits.kv_format,
+        engine=memory_rules(seat.engine.name),
+        engine_version=seat.engine.version,
+        eager=seat.limits.eager,
+        devices_per_chip=seat.platform.chip.cores,
+        lora_adapters=seat.limits.lora_adapters,
+        lora_rank=seat.limits.lora_rank,
+        draft_tokens=seat.limits.draft_tokens,
+    )
+    return Held(asked=asked, answer=size_serving(asked))
+
+
+def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any]:
+    """CONTRACT's memory object: terms of the fullest chip that add up to its capacity, and what fits.
+
+    Args:
+        model: at the layout's precision.
+        layout: where it is laid.
+        held: the same layout sized.
+    """
+    answer, budget, chip = held.answer, held.answer.budget, layout.seat.platform.chip
+    per_chip = {"capacity_bytes": _whole(budget.capacity_bytes), "free_bytes": _whole(budget.free_bytes)}
+    per_chip |= {name: _whole(size) for name, size in budget.terms().items()}
+    changes = to_make_it_fit(model, held.asked, FitOptions(most_tp=max(layout.seat.platform.devices, 1)))
+    return {
+        "fits": bool(answer.fits),
+        "chip": chip.id,
+        "chips": -(-layout.devices // chip.cores),
+        "lnc": chip.lnc,
+        "per_chip": per_chip,
+        "shortfall_bytes": _whole(answer.shortfall_bytes),
+        "kv_pool_bytes": _whole(answer.kv_pool_bytes),
+        "kv_cache_tokens": _whole(answer.kv_cache_tokens),
+        "max_concurrency_at_context": float(answer.max_concurrency_at_context),
+        "longest_context": _whole(answer.longest_context),
+        "min_chips": min_chips(model, held.asked, most_tp=max(layout.seat.platform.devices, 1)),
+        "to_make_it_fit": [
+            {"change": one.change, "frees_bytes": _whole(one.frees_bytes), "costs": one.costs, "enough": one.enough}
+            for one in changes
+        ],
+        "range": {"low_fraction": answer.low_fraction, "high_fraction": answer.high_fraction},
+        "evidence": answer.evidence,
+        "engine": layout.seat.engine.name,
+        "engine_version": layout.seat.engine.version,
+        "context_tokens": _whole(held.asked.context_tokens),
+        "concurrency": float(held.asked.concurrency),
+        "warnings": [*answer.warnings, *layout.seat.notes],
+    }
+
+
+def _whole(value: Any) -> int:
+    return round(float(value))
+
+
+def question_of(layout: Layout, held: Held, demand: Demand, replicas: float) -> ServingInput:
+    """What perf is asked about one layout."""
+    seat = layout.seat
+    load = replace(load_of(demand), prefix_hit_fraction=demand.prefix_hit_fraction)
+    on_chip = min(seat.platform.chip.cores, layout.devices)
+    return ServingInput(
+        shards=held.asked.shards,
+        hardware=seat.hardware,
+        parameters=seat.parameters,
+        weight_bytes={name: bytes_per_param(name) for name in seat.hardware.gemm_flops_per_s},
+        kv_element_bytes=kv_bytes_per_element(seat.limits.kv_format),
+        kv_pool_bytes=float(held.answer.kv_pool_bytes) / on_chip,
+        max_num_seqs=seat.limits.max_num_seqs,
+        chunk_tokens=seat.limits.chunk_tokens,
+        load=load,
+        replicas=replicas,
+        eager=float(seat.limits.eager),
+        draft_tokens=seat.limits.draft_tokens,
+        acceptance=seat.limits.acceptance,
+    )
+
+
+def serving_object(layout: Layout, asked: ServingInput, demand: Demand) -> dict[str, Any]:
+    """CONTRACT's `serving` object, with `pools`-free throughput of all replicas.
+
+    Args:
+        layout: what is asked about, for its evidence.
+        asked: the question to perf.
+        demand: the load, for the kind of range.
+    """
+    prediction = predict_serving(asked)
+    terms = serving_terms(asked)
+    spans = _Spans(layout=layout, kind=demand.kind, prediction=prediction)
+    chips = layout.devices * float(asked.replicas) / layout.seat.platform.chip.cores
+    throughput = spans.of("output_tokens_per_s", "throughput")
+    saturated = bool(prediction.saturated)
+    return {
+        "ttft_s": None if saturated else spans.of("ttft_s", "ttft"),
+        "tpot_s": spans.of("tpot_s", "tpot"),
+        "e2e_s": None if saturated else spans.of("e2e_s", "tpot"),
+        "isolated": {"ttft_s": spans.of("isolated_ttft_s", "ttft"), "tpot_s": spans.of("isolated_tpot_s", "tpot")},
+        "output_tokens_per_s": throughput,
+        "output_tokens_per_s_per_chip": throughput.scaled(1.0 / chips),
+        "total_tokens_per_s": spans.of("total_tokens_per_s", "throughput"),
+        "batch": spans.of("running", "throughput"),
+        "saturated": saturated,
+        "saturation_rate": spans.of("saturation_rate_per_s", "throughput"),
+        "bound_by": bound_by(asked, prediction, terms)[0],
+        "terms": [
+            {
+                "op": term.operation,
+                "prefill_s": finite(term.prefill_s),
+                "decode_s": finite(term.decode_s),
+                "bound_by": BOUNDS[int(np.asarray(term.bound))],
+            }
+            for term in terms
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spans:
+    """Turns medians into ranges by the layout's evidence."""
+
+    layout: Layout
+    kind: str
+    prediction: ServingPrediction
+
+    def of(self, name: str, metric: Metric) -> Range:
+        mid = float(getattr(self.prediction, name))
+        return range_of(mid, evidence=self.layout.seat.evidence, metric=metric, load=self.kind)

@@ -1,0 +1,208 @@
+"""Every layout worth asking about: platform x split at one precision, or the rule that refuses a platform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chipwise.decide.backing import Backing, Refusal, backing_of
+from chipwise.decide.splits import multi_node_splits, single_node_splits
+from chipwise.engines import DeviceFacts, engine_defaults
+from chipwise.errors import KnowledgeError
+from chipwise.perf.hardware import hardware_of
+from chipwise.perf.parameters import parameters_for, runtime_of
+from chipwise.perf.ranges import evidence_of
+from chipwise.precision import capability, with_precision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from chipwise.decide.platforms import Platform
+    from chipwise.decide.question import Question
+    from chipwise.engines import EngineProfile
+    from chipwise.model import ModelSpec
+    from chipwise.parallelism import Split
+    from chipwise.perf.hardware import Hardware
+    from chipwise.perf.parameters import Parameters
+    from chipwise.perf.ranges import Evidence
+    from chipwise.precision import Capability, PrecisionOption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """What the engine is set to on a device: its default for the version unless the asker set it."""
+
+    utilization: float
+    max_num_seqs: int
+    chunk_tokens: int
+    kv_format: str = "bf16"
+    eager: bool = False
+    lora_adapters: int = 0
+    lora_rank: int = 16
+    draft_tokens: int = 0
+    acceptance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A platform under one precision: what it multiplies in, its rates, its engine and how that is set."""
+
+    platform: Platform
+    backing: Backing
+    limits: EngineLimits
+    capability: Capability
+    hardware: Hardware
+    parameters: Parameters
+    evidence: Evidence
+    """How well predictions for the chip, the engine and the model's family are backed."""
+
+    @property
+    def engine(self) -> EngineProfile:
+        """What runs the model."""
+        return self.backing.engine
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed, and what its documentation warns of."""
+        return self.backing.notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """One replica's layout on a seat."""
+
+    seat: Seat
+    split: Split
+
+    @property
+    def devices(self) -> int:
+        """Devices of one replica."""
+        return int(self.split.devices)
+
+
+def stored_formats(model: ModelSpec) -> list[str]:
+    """The formats the model's matrices are held in, each once."""
+    return sorted({weight.format for weight, _ in model.all_weights()})
+
+
+def seat_of(question: Question, platform: Platform, model: ModelSpec, option: PrecisionOption) -> Seat | Refusal:
+    """Check engine, architecture and formats in that order; the first that fails refuses.
+
+    Args:
+        question: engines by vendor.
+        platform: the chip and node asked.
+        model: already at `option`'s precision.
+        option: the precision and where it comes from.
+    """
+    chip = platform.chip
+    backing = backing_of(question, chip, option)
+    if isinstance(backing, Refusal):
+        return backing
+    if backing.longest is not None and question.demand.context_tokens > backing.longest:
+        reason = f"documented up to a context of {backing.longest} tokens: {backing.notes[0]}"
+        return Refusal(rule="support", reason=reason, source="engines: neuron support", change="a shorter context")
+    rates = {name: capability(chip, name) for name in stored_formats(model)}
+    main = capability(chip, option.format)
+    bad = next((one for one in (main, *rates.values()) if one.mode == "none"), None)
+    if bad is not None:
+        return Refusal(
+            rule="precision", reason=f"{bad.weight_format} cannot be held: {bad.why}", source=bad.source,
+            change="another precision or a newer chip",
+        )  # fmt: skip
+    if any(one.flops_per_s is None for one in (main, *rates.values())):
+        return Refusal(
+            rule="facts", reason=f"no dense rate of {chip.id} is known for {option.format}", source="catalog",
+            change="a source for the rate", known=False,
+        )  # fmt: skip
+    try:
+        return _seat(platform, backing, main, rates, question.model.model_type)
+    except KnowledgeError as lack:
+        return Refusal(rule="facts", reason=lack.what, source="engines table", change=lack.fix, known=False)
+
+
+def _seat(platform: Platform, backing: Backing, main: Capability, formats: Iterable[str], model_type: str) -> Seat:
+    chip, fraction, engine = platform.chip, platform.fraction, backing.engine
+    hardware = hardware_of(chip, formats=formats, instance=platform.sample)
+    link = platform.sample.link if platform.sample else chip.link
+    runtime = runtime_of(engine.name, engine.version)
+    return Seat(
+        platform=platform,
+        backing=backing,
+        limits=limits_of(backing, platform),
+        capability=main,
+        hardware=replace(
+            hardware,
+            gemm_flops_per_s={name: rate * fraction for name, rate in hardware.gemm_flops_per_s.items()},
+            attention_flops_per_s=hardware.attention_flops_per_s * fraction,
+            memory_bandwidth_bytes_per_s=hardware.memory_bandwidth_bytes_per_s * fraction,
+        ),
+        parameters=parameters_for(
+            chip=chip.id, generation=chip.architecture, engine=runtime, fabric=link.kind if link else "none"
+        ),
+        evidence=evidence_of(chip=chip.id, runtime=runtime, model_type=model_type),
+    )
+
+
+def limits_of(backing: Backing, platform: Platform) -> EngineLimits:
+    """The engine's defaults on a device of the platform, within what is documented for the model.
+
+    Raises:
+        KnowledgeError: no source gives a default that sizing needs.
+    """
+    engine = backing.engine
+    found = engine_defaults(engine, DeviceFacts(chip=platform.chip.id, memory_bytes=int(platform.device_memory_bytes)))
+    if found.utilization is None or found.max_num_seqs is None or found.max_num_batched_tokens is None:
+        raise KnowledgeError(
+            f"the defaults of {engine.title} {engine.version} on {platform.chip.id} are not known",
+            why="memory and batch are sized by them",
+            fix="set --utilization, --max-num-seqs and --chunk-tokens",
+        )
+    return EngineLimits(
+        utilization=found.utilization,
+        max_num_seqs=min(found.max_num_seqs, backing.most_sequences or found.max_num_seqs),
+        chunk_tokens=found.max_num_batched_tokens,
+    )
+
+
+def layouts_of(seat: Seat, model: ModelSpec) -> list[Layout]:
+    """Layouts of one replica inside a node of the seat, of those its engine documents."""
+    link = seat.platform.sample.link if seat.platform.sample else seat.platform.chip.link
+    switched = link is not None and link.kind == "nvswitch"
+    splits = single_node_splits(model, seat.platform.devices, stages=not switched)
+    return [Layout(seat=seat, split=split) for split in splits if _documented(seat.backing, split)]
+
+
+def spanning_layouts(seat: Seat, model: ModelSpec) -> list[Layout]:
+    """Layouts of one replica over several nodes, where the seat has a network for that."""
+    if not seat.platform.networked:
+        return []
+    splits = multi_node_splits(model, seat.platform.devices)
+    return [Layout(seat=seat, split=split) for split in splits if _documented(seat.backing, split)]
+
+
+def _documented(backing: Backing, split: Split) -> bool:
+    return (not backing.tp or int(split.tp) in backing.tp) and (backing.stages or int(split.pp) == 1)
+
+
+def at_precision(model: ModelSpec, option: PrecisionOption) -> ModelSpec:
+    """The model in the option's format; a checkpoint used as it is stays as it is."""
+    stored = {weight.format for weight, _ in model.all_weights() if weight.quantisable and weight.gemm}
+    return model if option.format in stored and model.quantisation else with_precision(model, option.format)
+
+
+def seats_of(
+    question: Question, platforms: Iterable[Platform], model: ModelSpec, option: PrecisionOption
+) -> tuple[list[Seat], list[tuple[Platform, Refusal]]]:
+    """Every platform as a seat or with its refusal.
+
+    A service in its steady state is planned: the burst with which a benchmark's closed loop starts is left out.
+    """
+    seats: list[Seat] = []
+    refused: list[tuple[Platform, Refusal]] = []
+    for platform in platforms:
+        found = seat_of(question, platform, model, option)
+        if isinstance(found, Seat):
+            seats.append(replace(found, parameters=replace(found.parameters, burst_fraction=0.0)))
+        else:
+            refused.append((platform, found))
+    return seats, refused

@@ -1,0 +1,214 @@
+"""Memory and performance of many layouts at many sizes of deployment, in one pass of array arithmetic.
+
+Rows are layouts, columns are units of purchase: a unit is the smallest set of whole instances that holds whole
+replicas. An engine queues what does not fit at once, so a layout must hold one request of the full context, and the
+bars decide the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.capacity import Packing, pack
+from chipwise.decide.failures import Failure, memory_failure
+from chipwise.memory import MemoryAnswer, ServingMemoryInput, size_serving
+from chipwise.parallelism import Split, shard
+from chipwise.perf.hardware import stack
+from chipwise.perf.load import ServingInput, ServingLoad, ServingPrediction
+from chipwise.perf.parameters import stack_parameters
+from chipwise.perf.serving import predict_serving
+from chipwise.perf.spread import tpot_spread, ttft_spread
+from chipwise.precision import bytes_per_param, kv_bytes_per_element
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from chipwise.decide.candidates import Layout
+    from chipwise.decide.question import Demand
+    from chipwise.model import ModelSpec
+    from chipwise.parallelism import LayerShards
+    from chipwise.perf.hardware import Hardware
+    from chipwise.perf.parameters import Parameters
+    from chipwise.precision import PrecisionOption
+
+    Floats = NDArray[np.float64]
+
+UNITS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256.0])
+"""Units of purchase tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """Layouts that hold the model, by units of purchase.
+
+    `miss` is the worst bar as a ratio of what was predicted to what was asked: at most 1 where every bar holds.
+    """
+
+    option: PrecisionOption
+    layouts: Sequence[Layout]
+    packings: Sequence[Packing]
+    units: Floats
+    prediction: ServingPrediction
+    ttft_p99_s: Floats
+    tpot_p99_s: Floats
+    miss: Floats
+
+
+def _column(values: Sequence[float]) -> Floats:
+    return np.array(values, dtype=float)[:, None]
+
+
+def _split_of(layouts: Sequence[Layout]) -> Split:
+    names = ("tp", "pp", "ep", "dp", "cp")
+    return Split(**{name: _column([float(getattr(one.split, name)) for one in layouts]) for name in names})
+
+
+def size_layouts(shards: LayerShards, layouts: Sequence[Layout], demand: Demand) -> MemoryAnswer:
+    """The memory of every layout with room for one request of the full context; one engine for all."""
+    engine = layouts[0].seat.engine
+    return size_serving(
+        ServingMemoryInput(
+            shards=shards,
+            capacity_bytes=_column([one.seat.platform.device_memory_bytes for one in layouts]),
+            utilization=_column([one.seat.limits.utilization for one in layouts]),
+            context_tokens=demand.context_tokens,
+            concurrency=1.0,
+            chunk_tokens=_column([one.seat.limits.chunk_tokens for one in layouts]),
+            max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
+            engine=memory_rules(engine.name),
+            engine_version=engine.version,
+        )
+    )
+
+
+def memory_rules(engine: str) -> str:
+    """The engine whose memory rules hold for `engine`: all Neuron stacks divide a core's memory alike.
+
+    >>> memory_rules("nxd-inference"), memory_rules("vllm")
+    ('neuron', 'vllm')
+    """
+    return NEURON_RULES.get(engine, engine)
+
+
+NEURON_RULES = dict.fromkeys(("vllm-neuron", "nxd-inference", "optimum-neuron"), "neuron")
+
+
+def load_of(demand: Demand) -> ServingLoad:
+    """The demand as perf asks it: totals for the deployment."""
+    return ServingLoad(
+        kind=demand.kind,
+        isl=demand.isl_tokens,
+        osl=demand.osl_tokens,
+        concurrency=demand.users,
+        rate_per_s=demand.rate_per_s,
+        batch=demand.users,
+    )
+
+
+def _tall(stacked: Hardware | Parameters) -> dict[str, Any]:
+    """Every array field as a column, in mappings too."""
+    values = {name: getattr(stacked, name) for name in stacked.__dataclass_fields__}
+    return {
+        name: {key: np.asarray(one)[:, None] for key, one in value.items()}
+        if isinstance(value, dict)
+        else np.asarray(value)[:, None]
+        for name, value in values.items()
+    }
+
+
+def _hardware(layouts: Sequence[Layout]) -> Hardware:
+    flat = stack([one.seat.hardware for one in layouts])
+    return replace(flat, **_tall(flat))
+
+
+def _parameters(layouts: Sequence[Layout]) -> Parameters:
+    flat = stack_parameters([one.seat.parameters for one in layouts])
+    return replace(flat, **_tall(flat))
+
+
+def serving_input(
+    shards: LayerShards, layouts: Sequence[Layout], memory: MemoryAnswer, demand: Demand, replicas: Floats
+) -> ServingInput:
+    """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load."""
+    hardware = _hardware(layouts)
+    return ServingInput(
+        shards=shards,
+        hardware=hardware,
+        parameters=_parameters(layouts),
+        weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
+        kv_element_bytes=kv_bytes_per_element("bf16"),
+        kv_pool_bytes=memory.kv_pool_bytes,
+        max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
+        chunk_tokens=_column([one.seat.limits.chunk_tokens for one in layouts]),
+        load=load_of(demand),
+        replicas=replicas,
+    )
+
+
+def worst_miss(demand: Demand, prediction: ServingPrediction, ttft_p99_s: Floats, tpot_p99_s: Floats) -> Floats:
+    """How far the worst bar is missed: predicted over asked, infinite where the load saturates the deployment."""
+    misses = [np.zeros_like(ttft_p99_s)]
+    if demand.ttft_p99_s is not None:
+        misses.append(ttft_p99_s / demand.ttft_p99_s)
+    if demand.tpot_p99_s is not None:
+        misses.append(tpot_p99_s / demand.tpot_p99_s)
+    if demand.throughput_tokens_per_s is not None:
+        misses.append(demand.throughput_tokens_per_s / np.asarray(prediction.output_tokens_per_s))
+    if demand.kind == "rate":
+        misses.append(np.where(np.asarray(prediction.saturated) > 0, np.inf, 0.0))
+    worst: Floats = np.maximum.reduce(np.broadcast_arrays(*misses))
+    return worst
+
+
+def units_tried(demand: Demand, replicas_per_unit: int) -> Floats:
+    """Units of purchase worth trying: none beyond one replica a user in flight."""
+    if demand.kind != "closed":
+        return UNITS
+    most = np.ceil(demand.users / replicas_per_unit)
+    return UNITS[: int(np.searchsorted(UNITS, most)) + 1]
+
+
+def evaluate(
+    model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand
+) -> tuple[Evaluated | None, list[tuple[Layout, Failure]]]:
+    """Size every layout; predict those that hold the model at every number of units.
+
+    Returns:
+        The layouts that hold it, evaluated (None where none does), and the others with what they lacked.
+    """
+    memory = size_layouts(shard(model, _split_of(layouts)), layouts, demand)
+    short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
+    refused = [
+        (one, memory_failure(one, option, float(lack))) for one, lack in zip(layouts, short, strict=True) if lack > 0
+    ]
+    held = [one for one, lack in zip(layouts, short, strict=True) if lack <= 0]
+    return (_predict(model, option, held, demand) if held else None), refused
+
+
+def _predict(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Evaluated:
+    shards = shard(model, _split_of(layouts))
+    memory = size_layouts(shards, layouts, demand)
+    packings = [
+        pack(devices_per_replica=one.devices, devices_per_instance=one.seat.platform.devices) for one in layouts
+    ]
+    units = units_tried(demand, min(one.replicas_per_unit for one in packings))
+    replicas = _column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
+    prediction = predict_serving(serving_input(shards, layouts, memory, demand, replicas))
+    with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
+        ttft = np.broadcast_to(ttft_spread(prediction).p99, replicas.shape)
+    tpot = np.broadcast_to(tpot_spread(prediction, steps=demand.osl_tokens - 1.0).p99, replicas.shape)
+    return Evaluated(
+        option=option,
+        layouts=layouts,
+        packings=packings,
+        units=units,
+        prediction=prediction,
+        ttft_p99_s=ttft,
+        tpot_p99_s=tpot,
+        miss=np.broadcast_to(worst_miss(demand, prediction, ttft, tpot), replicas.shape),
+    )

@@ -1,0 +1,71 @@
+"""Why an option stands where it stands, and what may go wrong with it: short sentences with their numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chipwise.perf.ranges import range_of
+from chipwise.units import show_count, show_seconds, show_usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chipwise.decide.choose import Deployment
+    from chipwise.decide.question import Question
+    from chipwise.perf.ranges import Metric
+    from chipwise.perf.spread import Spread
+
+_BOUND = {
+    "compute": "compute-bound", "bandwidth": "memory-bandwidth-bound", "communication": "bound by communication",
+    "overhead": "bound by engine overhead", "capacity": "bound by cache capacity",
+}  # fmt: skip
+
+
+def reasons_of(
+    question: Question, deployment: Deployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
+) -> Iterator[str]:
+    """Why this deployment: the bars it meets, what binds it, what it costs."""
+    demand = question.demand
+    ttft, tpot = float(spread[0].p99), float(spread[1].p99)
+    if demand.ttft_p99_s is not None:
+        yield f"P99 TTFT {show_seconds(ttft)} against {show_seconds(demand.ttft_p99_s)} asked"
+    if demand.tpot_p99_s is not None:
+        yield f"P99 TPOT {show_seconds(tpot)} against {show_seconds(demand.tpot_p99_s)} asked"
+    rate = serving["output_tokens_per_s"]
+    yield f"{show_count(rate.mid)} output tokens/s under the stated load; {_BOUND[serving['bound_by']]}"
+    if deployment.usd_per_hour is not None and deployment.quote is not None:
+        yield f"{show_usd(deployment.usd_per_hour.mid)} an hour: {deployment.quote.why}"
+    idle = deployment.chips - _used(deployment)
+    if idle:
+        yield f"{idle} of {deployment.chips} chips stay idle and are paid for"
+
+
+def _used(deployment: Deployment) -> int:
+    cores = deployment.layout.seat.platform.chip.cores
+    return -(-deployment.replicas * deployment.layout.devices // cores)
+
+
+def risks_of(
+    question: Question, deployment: Deployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
+) -> Iterator[str]:
+    """What may go wrong: the upper end of the range, queueing, unsupported knowledge, quality."""
+    demand, evidence = question.demand, deployment.evidence
+    bars: tuple[tuple[str, Metric, float, float | None], ...] = (
+        ("TTFT", "ttft", float(spread[0].p99), demand.ttft_p99_s),
+        ("TPOT", "tpot", float(spread[1].p99), demand.tpot_p99_s),
+    )
+    for name, metric, got, bar in bars:
+        high = range_of(got, evidence=evidence, metric=metric, load=demand.kind).high
+        if bar is not None and high > bar:
+            yield f"P99 {name} may reach {show_seconds(high)} (upper end of the {evidence} range): benchmark first"
+    limit = deployment.value("sequence_limit")
+    if demand.kind == "closed" and limit < demand.users / deployment.replicas:
+        yield f"the cache holds {limit:.0f} requests a replica: others queue"
+    if serving["bound_by"] == "capacity":
+        yield "the cache is full at this load: longer requests than stated will queue"
+    option = deployment.evaluated.option
+    if option.calibration_data:
+        yield f"{option.format} needs calibration data and a quality check: {option.quality_loss or option.condition}"
+    elif option.quality_loss:
+        yield f"{option.format}: quality loss {option.quality_loss} ({option.verdict})"
+    yield from deployment.layout.seat.notes

@@ -1,0 +1,41 @@
+"""Reads the guide's tables: every row a mapping of column to text, empty where the guide says nothing."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+Row = Mapping[str, str]
+
+
+@cache
+def table(name: str) -> tuple[Row, ...]:
+    """The rows of `data/<name>.csv`, in their order.
+
+    >>> table("ratings")[0]["source"]
+    'A:430'
+    """
+    with files("chipwise.guide").joinpath(f"data/{name}.csv").open(encoding="utf-8", newline="") as lines:
+        return tuple(MappingProxyType(row) for row in csv.DictReader(lines))
+
+
+@cache
+def limit(name: str) -> float:
+    """A threshold of the guide, in base units.
+
+    >>> limit("small_below_params")
+    13000000000.0
+    """
+    return next(float(row["value"]) for row in table("limits") if row["name"] == name)
+
+
+def cite(where: str) -> str:
+    """A line of the guide as the answer cites it.
+
+    >>> cite("A:720")
+    'guide A:720'
+    """
+    return f"guide {where}"

@@ -1,0 +1,1 @@
+"""Takes parsed flags; gives an exit status. One module a command, imported when it is called."""

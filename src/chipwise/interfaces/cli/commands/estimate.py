@@ -1,0 +1,124 @@
+"""`chipwise estimate`: how fast a model runs, laid out so, under this load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.interfaces.cli.answering import Argument
+from chipwise.interfaces.cli.answering import command as make
+from chipwise.interfaces.cli.flags import Flag, build
+from chipwise.interfaces.cli.output import Output
+from chipwise.interfaces.cli.parsers import fraction, positive
+from chipwise.interfaces.cli.shared_flags import (
+    CONTEXT,
+    COUNT,
+    LENGTHS,
+    LORA_RANK,
+    SERVING,
+    SPLIT,
+    TRAINING,
+)
+from chipwise.units import parse_rate, parse_seconds
+
+_PLACE = (
+    Flag(name="--on", fields=("instance",), parse=str, metavar="INSTANCE", help="Instance size."),
+    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", help="Chip, instead of an instance."),
+    Flag(name="--instances", fields=("instances",), parse=COUNT, metavar="N", help="How many instances."),
+    Flag(name="--replicas", fields=("replicas",), parse=COUNT, metavar="N", help="Independent copies."),
+)
+
+_SPECULATION = (
+    Flag(
+        name="--draft-tokens",
+        fields=("engine.draft_tokens",),
+        parse=COUNT,
+        metavar="N",
+        help="Tokens drafted a step.",
+    ),
+    Flag(
+        name="--acceptance",
+        fields=("engine.acceptance",),
+        parse=fraction,
+        metavar="F",
+        help="Share of drafted tokens accepted.",
+    ),
+    Flag(
+        name="--prefix-hit",
+        fields=("engine.prefix_hit_fraction",),
+        parse=fraction,
+        metavar="F",
+        help="Share of prompt tokens found in the prefix cache.",
+    ),
+)
+
+_LOAD = (
+    Flag(
+        name="--concurrency",
+        fields=("concurrency",),
+        parse=COUNT,
+        metavar="N",
+        help="Requests in flight, all replicas.",
+    ),
+    Flag(
+        name="--rate",
+        fields=("rate_per_s",),
+        parse=positive(parse_rate),
+        metavar="R",
+        help="Requests a second, all replicas.",
+    ),
+    Flag(name="--batch", fields=("batch",), parse=COUNT, metavar="N", help="A fixed batch."),
+    Flag(name="--offline", fields=("offline",), help="All requests at once: the most throughput."),
+)
+
+_TRAINING = (
+    Flag(
+        name="--global-batch",
+        fields=("training.global_batch",),
+        parse=COUNT,
+        metavar="N",
+        help="Sequences of one optimizer step.",
+    ),
+    Flag(name=LORA_RANK, fields=("training.lora_rank",), parse=COUNT, metavar="R", help="Rank of the adapters."),
+)
+
+_MEDIA = (
+    Flag(name="--image-size", fields=("image_size",), parse=COUNT, metavar="PIXELS", help="Edge of an image."),
+    Flag(name="--steps", fields=("steps",), parse=COUNT, metavar="N", help="Denoising steps."),
+    Flag(name="--frames", fields=("frames",), parse=COUNT, metavar="N", help="Frames of a video."),
+    Flag(
+        name="--audio-seconds",
+        fields=("audio_s",),
+        parse=positive(parse_seconds),
+        metavar="S",
+        help="Length of the audio.",
+    ),
+)
+
+GROUPS = {
+    "Where": _PLACE,
+    "Split": SPLIT,
+    "Load": (*LENGTHS, CONTEXT, *_LOAD),
+    "Engine": (*SERVING, *_SPECULATION),
+    "Training instead of serving": (*TRAINING, *_TRAINING),
+    "Images, video, audio": _MEDIA,
+}
+
+
+def run(fields: dict[str, Any], output: Output) -> int:
+    """Ask `estimate`."""
+    from chipwise.advisor.estimate import estimate
+    from chipwise.advisor.request import EstimateRequest
+
+    answer = estimate(build(EstimateRequest, fields))
+
+    output.emit(answer, "estimate")
+    return 0 if answer["feasible"] else 1
+
+
+command = make(
+    "estimate",
+    run,
+    argument=Argument(field="model"),
+    groups=GROUPS,
+    about="How fast MODEL runs on given chips under a given load: latency, throughput, and what bounds them.",
+)

@@ -1,0 +1,250 @@
+"""`chipwise plan`: which instances, how many, split how, bought how, and why not the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.interfaces.cli.answering import Argument
+from chipwise.interfaces.cli.answering import command as make
+from chipwise.interfaces.cli.flags import Flag, build
+from chipwise.interfaces.cli.output import Output
+from chipwise.interfaces.cli.parsers import choice, fraction, number, positive, price, weeks
+from chipwise.interfaces.cli.question_file import read_question
+from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, LENGTHS
+from chipwise.units import parse_count, parse_rate, parse_seconds, parse_usd
+
+_SECONDS = positive(parse_seconds)
+_NAMES = tuple[str, ...]
+
+_WANT = (
+    Flag(
+        name="--for",
+        fields=("purpose",),
+        parse=str,
+        metavar="PRESET",
+        help="What it is for: chat, rag, code, lora, …",
+    ),
+    Flag(
+        name="--goal",
+        fields=("goal",),
+        parse=str,
+        metavar="GOAL[,SECOND]",
+        help="latency, quality, concurrency, cost, time-to-train or training-cost; a second one orders.",
+    ),
+    Flag(
+        name="--ttft-p99",
+        fields=("ttft_p99_s",),
+        parse=_SECONDS,
+        metavar="TIME",
+        help="P99 time to first token.",
+    ),
+    Flag(
+        name="--tpot-p99",
+        fields=("tpot_p99_s",),
+        parse=_SECONDS,
+        metavar="TIME",
+        help="P99 time per output token.",
+    ),
+    Flag(name="--users", fields=("users",), parse=COUNT, metavar="N", help="Requests in flight at peak."),
+    Flag(
+        name="--think",
+        fields=("think_s",),
+        parse=_SECONDS,
+        metavar="TIME",
+        help="Pause of a person between requests.",
+    ),
+    Flag(
+        name="--rate",
+        fields=("rate_per_s",),
+        parse=positive(parse_rate),
+        metavar="R",
+        help="Requests a second at peak.",
+    ),
+    Flag(
+        name="--throughput",
+        fields=("throughput_tokens_per_s",),
+        parse=positive(parse_rate),
+        metavar="R",
+        help="Output tokens a second.",
+    ),
+    *LENGTHS,
+    CONTEXT,
+)
+
+_RUN = (
+    Flag(
+        name="--tokens",
+        fields=("tokens",),
+        parse=positive(parse_count),
+        metavar="N",
+        help="Training tokens (one epoch).",
+    ),
+    Flag(
+        name="--epochs",
+        fields=("epochs",),
+        parse=positive(number),
+        metavar="N",
+        help="How often they are seen.",
+    ),
+    Flag(
+        name="--deadline",
+        fields=("deadline_s",),
+        parse=_SECONDS,
+        metavar="TIME",
+        help="The run must end within.",
+    ),
+    Flag(
+        name="--budget",
+        fields=("budget_usd",),
+        parse=positive(parse_usd),
+        metavar="USD",
+        help="The run must not cost more.",
+    ),
+)
+
+_BUY = (
+    Flag(
+        name="--region",
+        fields=("regions",),
+        parse=str,
+        many=_NAMES,
+        listed=True,
+        metavar="REGION",
+        help="Repeatable.",
+    ),
+    Flag(
+        name="--purchase",
+        fields=("purchase",),
+        parse=choice("any", "on-demand", "spot", "savings-plan", "capacity-block", "reserved"),
+        metavar="HOW",
+        help="any, on-demand, spot, savings-plan, capacity-block or reserved.",
+    ),
+    Flag(
+        name="--price",
+        fields=("prices_usd_per_hour",),
+        parse=price,
+        many=dict,
+        metavar="TYPE=USD",
+        help="Your own price of a size, per hour; repeatable.",
+    ),
+    Flag(
+        name="--vendor",
+        fields=("vendor",),
+        parse=choice("any", "nvidia", "neuron"),
+        metavar="any|nvidia|neuron",
+        help="Whose chips.",
+    ),
+    Flag(
+        name="--only",
+        fields=("only",),
+        parse=str,
+        many=_NAMES,
+        listed=True,
+        metavar="TYPE",
+        help="Only these sizes.",
+    ),
+    Flag(
+        name="--exclude",
+        fields=("exclude",),
+        parse=str,
+        many=_NAMES,
+        listed=True,
+        metavar="TYPE",
+        help="Not these sizes.",
+    ),
+)
+
+_NEED = (
+    Flag(
+        name="--needs",
+        fields=("needs",),
+        parse=choice(
+            *("fp8", "fp4", "int8", "stochastic-rounding", "sparsity", "mig", "nvlink"),
+            *("efa", "gds", "gpudirect", "ultracluster"),
+        ),
+        many=_NAMES,
+        listed=True,
+        metavar="FEATURE",
+        help="Features it must have: fp8, fp4, int8, mig, nvlink, efa, …; repeatable.",
+    ),
+    Flag(
+        name="--min-precision",
+        fields=("min_precision",),
+        parse=str,
+        metavar="FORMAT",
+        help="Weights not below this format.",
+    ),
+    Flag(
+        name="--isolation",
+        fields=("isolation",),
+        parse=choice("none", "memory", "hardware"),
+        metavar="none|memory|hardware",
+        help="Between tenants of one GPU.",
+    ),
+    Flag(
+        name="--team",
+        fields=("team",),
+        parse=choice("cuda", "neuron", "none"),
+        metavar="cuda|neuron|none",
+        help="What the team knows.",
+    ),
+    Flag(
+        name="--timeline",
+        fields=("timeline_weeks",),
+        parse=positive(weeks),
+        metavar="WEEKS",
+        help="Weeks until production.",
+    ),
+    Flag(name="--custom-kernels", fields=("custom_kernels",), help="The model needs kernels of its own."),
+    Flag(
+        name="--ha",
+        fields=("ha_factor",),
+        parse=positive(number),
+        metavar="FACTOR",
+        help="Headroom for failures.",
+    ),
+    Flag(name="--availability", fields=("availability",), parse=fraction, metavar="F", help="Such as 99.9%."),
+    Flag(
+        name="--engine",
+        fields=("engine",),
+        parse=choice("vllm", "sglang", "tensorrt-llm", "neuron"),
+        metavar="ENGINE",
+        help="Only this serving engine.",
+    ),
+    Flag(name="--strict-guide", fields=("strict_guide",), help="Apply the guide's rules to the letter."),
+    Flag(name="--simulate", fields=("simulate",), help="Percentiles by simulation."),
+)
+
+WORKLOAD = Flag(
+    name="--workload",
+    fields=("workload",),
+    parse=str,
+    metavar="FILE.yaml",
+    help="Flags from a file; those given here win.",
+)
+
+GROUPS = {"Workload": _WANT, "Training run": _RUN, "What may be bought": _BUY, "What it must have": _NEED}
+QUESTION = tuple(flag for flags in GROUPS.values() for flag in flags)
+
+
+def run(fields: dict[str, Any], output: Output) -> int:
+    """Ask `advise`."""
+    from chipwise.advisor.advise import advise
+    from chipwise.advisor.request import Request
+
+    path = fields.pop("workload", None)
+    if path is not None:
+        fields = {**read_question(path, QUESTION), **fields}
+    advice = advise(build(Request, fields))
+
+    output.emit(advice, "plan")
+    return 0 if advice.options else 1
+
+
+command = make(
+    "plan",
+    run,
+    argument=Argument(field="model"),
+    groups={**GROUPS, "A question in a file": (WORKLOAD,)},
+    about="Which instances for MODEL, how many, split how, at which precision; and why not the others.",
+)

@@ -1,0 +1,53 @@
+"""A question written down: YAML (or JSON) whose keys are the flags without their dashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import InputError, UnknownNameError
+from chipwise.interfaces.cli.flags import Flag, given
+
+
+def read_question(path: str, flags: Sequence[Flag]) -> dict[str, Any]:
+    """Field path to value, of the flags that the file at `path` holds.
+
+    Raises:
+        InputError: the file cannot be read, is not a mapping, names an unknown flag or holds a wrong value.
+    """
+    by_key = {flag.key: flag for flag in flags}
+    values = {}
+    for name, value in _mapping(path).items():
+        key = str(name).lstrip("-").replace("-", "_")
+        if key not in by_key:
+            raise UnknownNameError("flag", str(name), [flag.name.lstrip("-") for flag in flags])
+        values[key] = _value(by_key[key], value)
+    return given(flags, values)
+
+
+def _mapping(path: str) -> dict[Any, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} cannot be read", why=reason, fix="give a YAML file of flags") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a question", why="it is no mapping", fix="write lines such as users: 64")
+    return content
+
+
+def _value(flag: Flag, value: Any) -> Any:
+    if flag.parse is None:
+        if not isinstance(value, bool):
+            raise InputError(f"{flag.name}: {value!r}", why="it is a switch", fix="write true or false")
+        return value or None
+    if isinstance(value, dict):
+        value = [f"{name}={amount}" for name, amount in value.items()]
+    texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+    if flag.many is None and len(texts) != 1:
+        raise InputError(f"{flag.name}: {len(texts)} values", why="it takes one", fix="keep one of them")
+    read = tuple(flag.read(text) for text in texts)
+    return read if flag.many is not None else read[0]

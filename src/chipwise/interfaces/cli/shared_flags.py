@@ -1,0 +1,151 @@
+"""Flags that several commands have: the split, the engine's settings, the training set-up, the lengths."""
+
+from __future__ import annotations
+
+from chipwise.interfaces.cli.flags import Flag
+from chipwise.interfaces.cli.parsers import choice, fraction, positive, tokens, whole_or_zero
+from chipwise.units import parse_count
+
+COUNT = positive(parse_count)
+TOKENS = positive(tokens)
+
+SPLIT = tuple(
+    Flag(name=f"--{name}", fields=(f"split.{name}",), parse=COUNT, metavar="N", help=about)
+    for name, about in {
+        "tp": "Tensor parallelism: devices that share every layer.",
+        "pp": "Pipeline parallelism: stages of layers.",
+        "ep": "Expert parallelism: devices that share the experts.",
+        "dp": "Data-parallel attention around shared experts (never copies).",
+        "cp": "Context parallelism: devices that share a sequence.",
+    }.items()
+)
+
+ENGINE = Flag(
+    name="--engine",
+    fields=("engine.engine",),
+    parse=choice("vllm", "sglang", "tensorrt-llm", "neuron"),
+    metavar="vllm|sglang|tensorrt-llm|neuron",
+    help="Serving engine.",
+)
+
+SERVING = (
+    Flag(
+        name="--precision",
+        fields=("engine.precision",),
+        parse=str,
+        metavar="FORMAT",
+        help="Format of the weights.",
+    ),
+    Flag(
+        name="--kv-precision",
+        fields=("engine.kv_precision",),
+        parse=str,
+        metavar="FORMAT",
+        help="Format of the cache.",
+    ),
+    ENGINE,
+    Flag(name="--engine-version", fields=("engine.version",), parse=str, metavar="VERSION", help="Its version."),
+    Flag(
+        name="--utilization",
+        fields=("engine.utilization",),
+        parse=fraction,
+        metavar="SHARE",
+        help="Share of memory that the engine takes.",
+    ),
+    Flag(
+        name="--chunk-tokens",
+        fields=("engine.chunk_tokens",),
+        parse=TOKENS,
+        metavar="N",
+        help="Tokens of one prefill chunk (max_num_batched_tokens).",
+    ),
+    Flag(
+        name="--max-num-seqs",
+        fields=("engine.max_num_seqs",),
+        parse=COUNT,
+        metavar="N",
+        help="Most requests in a batch.",
+    ),
+    Flag(name="--eager", fields=("engine.eager",), help="Without CUDA graphs."),
+    Flag(
+        name="--draft",
+        fields=("engine.draft",),
+        parse=str,
+        metavar="MODEL",
+        help="Draft model of speculative decoding.",
+    ),
+)
+
+LORA_RANK = "--lora-rank"
+
+ADAPTERS = (
+    Flag(
+        name="--lora-adapters",
+        fields=("engine.lora_adapters",),
+        parse=whole_or_zero,
+        metavar="N",
+        help="LoRA adapters held at once.",
+    ),
+    Flag(
+        name=LORA_RANK,
+        fields=("engine.lora_rank", "training.lora_rank"),
+        parse=COUNT,
+        metavar="R",
+        help="Rank of the adapters.",
+    ),
+)
+
+METHOD = choice("full-ft", "lora", "qlora", "pretrain", "dpo", "ppo", "grpo")
+
+TRAINING = (
+    Flag(
+        name="--method",
+        fields=("training.method",),
+        parse=METHOD,
+        metavar="METHOD",
+        help="Training instead of serving: full-ft, lora, qlora, pretrain, dpo, ppo, grpo.",
+    ),
+    Flag(
+        name="--seq-len",
+        fields=("training.seq_len",),
+        parse=TOKENS,
+        metavar="N",
+        help="Tokens of a sequence.",
+    ),
+    Flag(
+        name="--micro-batch",
+        fields=("training.micro_batch",),
+        parse=COUNT,
+        metavar="N",
+        help="Sequences a device takes at once.",
+    ),
+    Flag(name="--optimizer", fields=("training.optimizer",), parse=str, metavar="NAME", help="Optimizer."),
+    Flag(
+        name="--recompute",
+        fields=("training.recompute",),
+        parse=choice("none", "selective", "full"),
+        metavar="none|selective|full",
+        help="What is recomputed in the backward pass.",
+    ),
+    Flag(
+        name="--shard",
+        fields=("training.shard",),
+        parse=choice("none", "zero1", "zero2", "zero3"),
+        metavar="none|zero1|zero2|zero3",
+        help="What data-parallel devices share.",
+    ),
+)
+
+LENGTHS = (
+    Flag(name="--isl", fields=("isl_tokens",), parse=TOKENS, metavar="N", help="Mean prompt length, tokens."),
+    Flag(name="--osl", fields=("osl_tokens",), parse=TOKENS, metavar="N", help="Mean answer length, tokens."),
+    Flag(name="--lengths", fields=("lengths",), parse=str, metavar="FILE", help="Lengths of real requests."),
+)
+
+CONTEXT = Flag(
+    name="--context",
+    fields=("context_tokens",),
+    parse=TOKENS,
+    metavar="N",
+    help="Longest prompt and answer served, tokens.",
+)

@@ -1,0 +1,52 @@
+"""Takes `LayerShards`, an engine and a chip's bytes; gives a `MemoryBudget` per chip and what fits in it.
+
+Read `serving.py` first.
+"""
+
+from chipwise.memory.cache import (
+    CacheKind,
+    CacheLayout,
+    cache_kinds,
+    cache_layout,
+    longest_context,
+    request_bytes,
+)
+from chipwise.memory.capacity import visible_bytes
+from chipwise.memory.fitting import Change, FitOptions, min_chips, min_split, to_make_it_fit
+from chipwise.memory.profile import MemoryProfile, memory_profile
+from chipwise.memory.serving import MemoryAnswer, MemoryBudget, ServingMemoryInput, size_serving
+from chipwise.memory.terms import (
+    adapters_bytes,
+    cache_bytes_per_sequence,
+    cache_bytes_per_token,
+    layer_peak_bytes,
+    sampler_peak_bytes,
+    weights_bytes,
+)
+
+__all__ = [
+    "CacheKind",
+    "CacheLayout",
+    "Change",
+    "FitOptions",
+    "MemoryAnswer",
+    "MemoryBudget",
+    "MemoryProfile",
+    "ServingMemoryInput",
+    "adapters_bytes",
+    "cache_bytes_per_sequence",
+    "cache_bytes_per_token",
+    "cache_kinds",
+    "cache_layout",
+    "layer_peak_bytes",
+    "longest_context",
+    "memory_profile",
+    "min_chips",
+    "min_split",
+    "request_bytes",
+    "sampler_peak_bytes",
+    "size_serving",
+    "to_make_it_fit",
+    "visible_bytes",
+    "weights_bytes",
+]

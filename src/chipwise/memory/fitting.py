@@ -1,0 +1,128 @@
+"""The fewest chips that hold a model, and what to change where it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from chipwise.memory.serving import MemoryAnswer, ServingMemoryInput, size_serving
+from chipwise.model import ModelSpec
+from chipwise.parallelism import Split, legal_tp, shard
+from chipwise.precision import with_precision
+from chipwise.precision.formats import kv_bytes_per_element
+
+_MOST_STAGES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change: what it frees on a chip and what it costs. `enough`: it fits by this alone."""
+
+    change: str
+    frees_bytes: float
+    costs: str
+    enough: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOptions:
+    """What may be changed: formats legal for the model on the chip, degrees, other chips by capacity."""
+
+    kv_format: str | None = "fp8"
+    weight_format: str | None = "fp8"
+    most_tp: int = 8
+    bigger_chips_bytes: Mapping[str, float] = field(default_factory=dict)
+
+
+def min_split(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) -> Split | None:
+    """The legal split over the fewest devices that holds the model and the stated cache; None: none does.
+
+    tp goes up to `most_tp` (the devices of one node), pp up to 8 stages; of equal counts the smaller pp wins.
+    """
+    pairs = [
+        (tp, pp)
+        for tp in legal_tp(model, most_tp)
+        for pp in range(1, min(_MOST_STAGES, max(model.layer_count, 1)) + 1)
+    ]
+    pairs.sort(key=lambda pair: (pair[0] * pair[1], pair[1]))
+    if not pairs:
+        return None
+    tp, pp = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    answer = size_serving(replace(asked, shards=shard(model, Split(tp=tp, pp=pp))))
+    good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
+    return Split(tp=pairs[good[0]][0], pp=pairs[good[0]][1]) if good.size else None
+
+
+def min_chips(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) -> int | None:
+    """Chips of `min_split`: devices over devices a chip, rounded up; None where no split holds the model."""
+    split = min_split(model, asked, most_tp=most_tp)
+    return None if split is None else -(-int(split.devices) // asked.devices_per_chip)
+
+
+def _gain(before: MemoryAnswer, after: MemoryAnswer) -> float:
+    """Bytes a chip gains: what its shortfall shrinks by and its free memory grows by."""
+    lost = float(before.shortfall_bytes) - float(after.shortfall_bytes)
+    return lost + float(after.budget.free_bytes) - float(before.budget.free_bytes)
+
+
+def _change(name: str, costs: str, before: MemoryAnswer, after: MemoryAnswer) -> Change:
+    return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
+
+
+def _formats(
+    model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions
+) -> Iterator[Change]:
+    if may.kv_format and kv_bytes_per_element(may.kv_format) < kv_bytes_per_element(asked.kv_format):
+        after = size_serving(replace(asked, kv_format=may.kv_format))
+        yield _change(f"hold the KV cache in {may.kv_format}", "a small loss of quality", before, after)
+    if may.weight_format:
+        narrow = shard(with_precision(model, may.weight_format), asked.shards.split)
+        after = size_serving(replace(asked, shards=narrow))
+        yield _change(f"hold the weights in {may.weight_format}", "some loss of quality", before, after)
+
+
+def _wider(
+    model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions
+) -> Iterator[Change]:
+    split = asked.shards.split
+    tp = int(split.tp) * 2
+    if tp in legal_tp(model, max(may.most_tp, tp)):
+        after = size_serving(replace(asked, shards=shard(model, replace(split, tp=tp))))
+        yield _change(f"tp {int(split.tp)} to {tp}", "twice the chips", before, after)
+
+
+def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change]:
+    tokens = int(before.longest_context)
+    if 0 < tokens < int(asked.context_tokens):
+        after = size_serving(replace(asked, context_tokens=tokens))
+        yield _change(f"context of {tokens} tokens", "longer requests are refused", before, after)
+    requests = int(before.max_concurrency_at_context)
+    if 0 < requests < int(asked.concurrency):
+        after = size_serving(replace(asked, concurrency=requests))
+        yield _change(f"{requests} requests in flight", "the others wait", before, after)
+
+
+def to_make_it_fit(
+    model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None
+) -> list[Change]:
+    """Changes that would free memory, in the order of what they cost; empty where it fits already.
+
+    KV cache in 8 bits, weights in 8 bits, twice the tensor parallelism, a shorter context, fewer requests, a
+    bigger chip. Each is tried alone; one that frees nothing is left out.
+    """
+    may = may or FitOptions()
+    before = size_serving(asked)
+    if before.fits:
+        return []
+    changes = [
+        *_formats(model, asked, before, may),
+        *_wider(model, asked, before, may),
+        *_shorter(asked, before),
+    ]
+    for name, capacity_bytes in sorted(may.bigger_chips_bytes.items(), key=lambda item: item[1]):
+        if capacity_bytes > asked.capacity_bytes:
+            after = size_serving(replace(asked, capacity_bytes=capacity_bytes))
+            changes.append(_change(name, "another instance", before, after))
+    return [change for change in changes if change.frees_bytes > 0]

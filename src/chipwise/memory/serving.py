@@ -1,0 +1,355 @@
+"""What serving a model takes of one chip, term by term, and what fits in the rest.
+
+    capacity = reserved + weights + activations + graphs + overhead + adapters + draft + pool
+    pool     = cache needed + free            (or cache needed - shortfall)
+
+Every number may be an array: `plan` sizes thousands of candidates at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from chipwise.memory.cache import (
+    CacheLayout,
+    cache_kinds,
+    cache_layout,
+    longest_context,
+    pool_blocks,
+    pool_tokens,
+    request_blocks,
+    request_bytes,
+)
+from chipwise.memory.profile import Evidence, MemoryProfile, memory_profile
+from chipwise.memory.terms import (
+    adapters_bytes,
+    encoder_peak_bytes,
+    experts_peak_bytes,
+    graph_sizes,
+    layer_peak_bytes,
+    layers_bytes,
+    rotary_bytes,
+    sampler_peak_bytes,
+    weights_bytes,
+)
+from chipwise.parallelism import LayerShards, Number
+from chipwise.precision.formats import kv_bytes_per_element
+
+_NO_LIMIT_TOKENS = 2**24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingMemoryInput:
+    """A question to `size_serving`: one split of one model on one kind of chip, under one load."""
+
+    shards: LayerShards
+    capacity_bytes: Number
+    """Of one chip, as its driver reports it."""
+    utilization: Number
+    """Share of the device the engine may fill; what it is a share of is the engine's rule."""
+    context_tokens: Number
+    """Longest prompt plus answer: sizes a request's cache."""
+    concurrency: Number
+    """Requests in flight on one replica."""
+    chunk_tokens: Number
+    """Tokens of one step at most (`max_num_batched_tokens`, chunked prefill size)."""
+    max_num_seqs: Number
+    """Sequences of one step at most: rows of the sampler."""
+    kv_format: str = "bf16"
+    element_bytes: Number = 2.0
+    """Of an activation: 2 for 16-bit models."""
+    engine: str = "vllm"
+    engine_version: str | None = None
+    eager: bool = False
+    graph_max_batch: Number = 512
+    """Largest batch captured as a graph, if twice `max_num_seqs` reaches it."""
+    nvlink: Any = True
+    """Whether the chips of a replica are joined by NVLink (or NeuronLink); PCIe takes smaller buffers."""
+    devices_per_chip: int = 1
+    """Devices that tp counts on one chip: 1 for a GPU, else logical NeuronCores."""
+    lora_adapters: int = 0
+    lora_rank: int = 16
+    draft: LayerShards | None = None
+    """A draft model laid over the same devices."""
+    draft_tokens: int = 0
+    """Tokens speculated a step; without `draft`, by the model's own multi-token-prediction layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryBudget:
+    """Bytes of the fullest chip of one replica. Terms and `free_bytes` make `capacity_bytes + shortfall`."""
+
+    capacity_bytes: Number
+    free_bytes: Number
+    reserved_bytes: Number
+    weights_bytes: Number
+    cache_bytes: Number
+    activations_bytes: Number
+    graphs_bytes: Number
+    overhead_bytes: Number
+    adapters_bytes: Number
+    draft_bytes: Number
+    gradients_bytes: Number = 0.0
+    optimizer_bytes: Number = 0.0
+
+    def terms(self) -> dict[str, Number]:
+        """The additive terms by name: all but capacity and free."""
+        names = [field.name for field in fields(self)]
+        return {name: getattr(self, name) for name in names if name not in {"capacity_bytes", "free_bytes"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAnswer:
+    """What `size_serving` says. Bytes are per chip, tokens and requests per replica."""
+
+    budget: MemoryBudget
+    shortfall_bytes: Number
+    kv_pool_bytes: Number
+    """What the engine will take for cache; 0 where nothing is left."""
+    kv_cache_tokens: Number
+    """The pool in tokens, as the engine version prints it."""
+    max_concurrency_at_context: Number
+    longest_context: Number
+    """Of which the stated concurrency fits at once."""
+    graphs_total_bytes: Number
+    """Captured graphs, counted within the utilization or not."""
+    low_fraction: Number
+    high_fraction: Number
+    """Measured caches lie between these fractions of `kv_pool_bytes` 8 times in 10."""
+    evidence: Evidence
+    warnings: tuple[str, ...]
+
+    @property
+    def fits(self) -> Any:
+        """Whether the stated context and concurrency fit; an array for arrays."""
+        fits = np.asarray(self.shortfall_bytes) <= 0
+        return fits if fits.shape else bool(fits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """Bytes of one device."""
+
+    weights: Number
+    activations: Number
+    graphs: Number
+    overhead: Number
+    adapters: Number
+    draft: Number
+
+
+def _activations(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+    """The larger peak: the sampler's, or the widest layer's; expert buffers may outlive their layer.
+
+    A model with a tower holds a chunk of encoded tokens besides, and its encoder may peak above both.
+    """
+    shards, tokens, size = asked.shards, asked.chunk_tokens, asked.element_bytes
+    hidden = tokens * shards.hidden_size * size
+    experts = experts_peak_bytes(shards, tokens=tokens, element_bytes=size, freed_formats=profile.experts_freed_formats)
+    layer = layer_peak_bytes(
+        shards,
+        tokens=tokens,
+        element_bytes=size,
+        hidden_copies=profile.hidden_copies,
+        recurrent_copies=profile.recurrent_copies,
+    )
+    sampler = hidden + _sampler_bytes(asked, profile) + (experts if profile.experts_kept else 0.0)
+    peak = np.maximum(sampler, np.maximum(layer, experts + profile.hidden_copies * hidden))
+    encoded = hidden if shards.towers else 0.0
+    return profile.fixed_bytes + np.maximum(_encoder_bytes(asked, profile), encoded + peak)
+
+
+def _sampler_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+    return sampler_peak_bytes(
+        rows=asked.max_num_seqs,
+        vocab_size=asked.shards.vocab_size,
+        element_bytes=asked.element_bytes,
+        float_copies=profile.sampler_copies,
+    )
+
+
+def _encoder_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+    return encoder_peak_bytes(
+        asked.shards,
+        patches=np.maximum(asked.chunk_tokens, profile.encoder_tokens) * profile.encoder_patches,
+        element_bytes=asked.element_bytes,
+        hidden_copies=profile.hidden_copies,
+    )
+
+
+def _draft_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+    if asked.draft is not None:
+        return weights_bytes(asked.draft, expert_multiple=profile.expert_multiple)
+    if asked.draft_tokens:
+        return layers_bytes(asked.shards.mtp, expert_multiple=profile.expert_multiple)
+    return 0.0
+
+
+def _parts(asked: ServingMemoryInput, profile: MemoryProfile) -> _Parts:
+    shards, split = asked.shards, asked.shards.split
+    layers = sum((layer.count for layer in shards.layers), start=0.0)
+    captured = 0.0 if asked.eager else graph_sizes(asked.max_num_seqs, largest=asked.graph_max_batch)
+    rotary = rotary_bytes(shards, element_bytes=asked.element_bytes)
+    joined = np.where(asked.nvlink, profile.nvlink_bytes, profile.pcie_bytes)
+    return _Parts(
+        weights=weights_bytes(shards, expert_multiple=profile.expert_multiple) + rotary,
+        activations=_activations(asked, profile),
+        graphs=captured * (profile.graph_size_bytes + layers * profile.graph_layer_bytes),
+        overhead=np.where(split.tp * split.dp > 1, joined, profile.single_bytes),
+        adapters=adapters_bytes(
+            shards, adapters=asked.lora_adapters, rank=asked.lora_rank, element_bytes=asked.element_bytes
+        ),
+        draft=_draft_bytes(asked, profile),
+    )
+
+
+def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:
+    layers = list(asked.shards.layers)
+    if asked.draft is not None:
+        layers += asked.draft.layers
+    elif asked.draft_tokens:
+        layers += asked.shards.mtp
+    kinds = cache_kinds(layers, element_bytes=kv_bytes_per_element(asked.kv_format), profile=profile)
+    return cache_layout(kinds, profile=profile, chunk_tokens=asked.chunk_tokens, draft_tokens=asked.draft_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Room:
+    """How the engine's rule divides one device: what each term counts, what is reserved, what is left."""
+
+    reserved: Number
+    activations: Number
+    graphs: Number
+    overhead: Number
+    pool: Number
+
+
+def _divide(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts, device_bytes: Number) -> _Room:
+    """The pool by the engine's rule. What works outside the utilization counts where the reserve is short."""
+    held = parts.weights + parts.adapters + parts.draft
+    if profile.utilization_rule == "free":
+        return _divide_free(asked, parts, device_bytes - held)
+    share = asked.utilization
+    reserved = (1 - share) * device_bytes
+    counted = parts.graphs if profile.graphs_counted else 0.0
+    if profile.utilization_rule == "static":
+        overhead = share * parts.overhead
+        outside = parts.activations + parts.graphs + (1 - share) * parts.overhead
+        activations, graphs = np.maximum(outside - reserved, 0.0), np.zeros_like(counted)
+    else:
+        overhead, activations = parts.overhead, parts.activations
+        outside = profile.context_bytes + parts.graphs - counted
+        graphs = counted + np.maximum(outside - reserved, 0.0)
+    pool = share * device_bytes - held - activations - graphs - overhead
+    capped = np.maximum(pool - profile.cache_cap_fraction * share * device_bytes, 0.0)
+    return _Room(
+        reserved=reserved + capped,
+        activations=activations,
+        graphs=graphs,
+        overhead=overhead,
+        pool=pool - capped,
+    )
+
+
+def _divide_free(asked: ServingMemoryInput, parts: _Parts, unheld_bytes: Number) -> _Room:
+    left = unheld_bytes - parts.activations - parts.graphs - parts.overhead
+    reserved = (1 - asked.utilization) * np.maximum(left, 0.0)
+    return _Room(
+        reserved=reserved,
+        activations=parts.activations,
+        graphs=parts.graphs,
+        overhead=parts.overhead,
+        pool=left - reserved,
+    )
+
+
+def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
+    """The budget of one chip, the cache pool, and what fits in it.
+
+    Per device: `pool = utilization x capacity - weights - activations - overhead - adapters - draft` under
+    vLLM's rule (graphs too since 0.21), in whole blocks. A request holds its blocks by kind of layer. With
+    data-parallel attention each rank has a pool of its own and serves its share of the requests.
+
+    Args:
+        asked: the shards and the load; arrays broadcast.
+
+    Returns:
+        The answer, its numbers with the broadcast shape.
+
+    Raises:
+        UnknownNameError: an engine or cache format that no table holds.
+    """
+    profile = memory_profile(asked.engine, asked.engine_version)
+    split = asked.shards.split
+    parts = _parts(asked, profile)
+    layout = _layout(asked, profile)
+    room = _divide(asked, profile, parts, asked.capacity_bytes / asked.devices_per_chip)
+    context_tokens = asked.context_tokens / split.cp
+    need = asked.concurrency / split.dp * request_bytes(layout, context_tokens=context_tokens)
+    on_chip = np.minimum(asked.devices_per_chip, split.devices)
+    error = _error_bytes(asked, profile, parts) / np.maximum(room.pool, 1.0)
+    return MemoryAnswer(
+        budget=_budget(asked, parts, room, need, on_chip),
+        shortfall_bytes=np.maximum(need - room.pool, 0.0) * on_chip,
+        kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
+        graphs_total_bytes=parts.graphs * on_chip,
+        low_fraction=np.maximum(1 - error, 0.0),
+        high_fraction=1 + error,
+        evidence=profile.evidence,
+        warnings=profile.warnings,
+        **_capacities(asked, profile, layout, room.pool),
+    )
+
+
+def _error_bytes(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts) -> Number:
+    """By how many bytes of a device the pool may be off, 8 times in 10: shares of the terms that are fitted."""
+    return (
+        profile.activations_error * parts.activations
+        + profile.overhead_error * parts.overhead
+        + profile.capacity_error * asked.capacity_bytes / asked.devices_per_chip
+    )
+
+
+def _capacities(
+    asked: ServingMemoryInput, profile: MemoryProfile, layout: CacheLayout, pool_bytes: Number
+) -> dict[str, Any]:
+    """What the pools of a replica hold: each data-parallel rank has one of its own."""
+    split = asked.shards.split
+    context_tokens = asked.context_tokens / split.cp
+    per_request = request_blocks(layout, context_tokens=context_tokens)
+    tokens = pool_tokens(
+        layout, pool_bytes=pool_bytes, context_tokens=context_tokens, per_group=profile.tokens_per_group
+    )
+    longest = longest_context(
+        layout,
+        pool_bytes=pool_bytes,
+        concurrency=asked.concurrency / split.dp,
+        most_tokens=asked.shards.max_context_tokens or _NO_LIMIT_TOKENS,
+    )
+    if layout.groups:
+        concurrency = pool_blocks(layout, pool_bytes=pool_bytes) / per_request
+    else:
+        concurrency = np.where(np.asarray(pool_bytes) >= 0, asked.max_num_seqs, 0.0) / split.dp
+    return {
+        "kv_cache_tokens": tokens * split.dp * split.cp,
+        "max_concurrency_at_context": concurrency * split.dp,
+        "longest_context": longest * split.cp,
+    }
+
+
+def _budget(asked: ServingMemoryInput, parts: _Parts, room: _Room, need: Number, on_chip: Number) -> MemoryBudget:
+    return MemoryBudget(
+        capacity_bytes=asked.capacity_bytes / asked.devices_per_chip * on_chip,
+        free_bytes=np.maximum(room.pool - need, 0.0) * on_chip,
+        reserved_bytes=room.reserved * on_chip,
+        weights_bytes=parts.weights * on_chip,
+        cache_bytes=need * on_chip,
+        activations_bytes=room.activations * on_chip,
+        graphs_bytes=room.graphs * on_chip,
+        overhead_bytes=room.overhead * on_chip,
+        adapters_bytes=parts.adapters * on_chip,
+        draft_bytes=parts.draft * on_chip,
+    )

@@ -1,0 +1,81 @@
+"""Finds out what a config without a usable `model_type` is, and writes native formats in the common key names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chipwise.errors import KnowledgeError
+from chipwise.model.families import reader
+from chipwise.model.nested import unknown_type
+
+Config = Mapping[str, Any]
+
+_DEEPSEEK = {
+    "dim": "hidden_size",
+    "inter_dim": "intermediate_size",
+    "moe_inter_dim": "moe_intermediate_size",
+    "n_layers": "num_hidden_layers",
+    "n_dense_layers": "first_k_dense_replace",
+    "n_heads": "num_attention_heads",
+    "n_activated_experts": "num_experts_per_tok",
+}
+_MISTRAL = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "hidden_dim": "intermediate_size",
+    "n_heads": "num_attention_heads",
+    "n_kv_heads": "num_key_value_heads",
+    "max_seq_len": "max_position_embeddings",
+}
+
+
+def normalised(config: Config) -> Config:
+    """The config with a `model_type` that a family reads.
+
+    Raises:
+        KnowledgeError: nothing in it says what it is.
+    """
+    model_type = config.get("model_type")
+    if isinstance(model_type, str) and reader(model_type):
+        return config
+    class_name = config.get("_class_name")
+    if isinstance(class_name, str):
+        return {**config, "model_type": class_name}
+    if {"dim", "n_layers", "n_routed_experts"} <= config.keys():
+        return _renamed(config, _DEEPSEEK, "deepseek_v3")
+    if {"dim", "n_layers", "n_heads", "hidden_dim"} <= config.keys():
+        return _mistral(config)
+    return _by_architecture(config)
+
+
+def _renamed(config: Config, names: Mapping[str, str], model_type: str) -> Config:
+    renamed = {names.get(key, key): value for key, value in config.items()}
+    return {"tie_word_embeddings": False, **renamed, "model_type": model_type}
+
+
+def _mistral(config: Config) -> Config:
+    experts = config.get("moe")
+    if not isinstance(experts, Mapping):
+        return _renamed(config, _MISTRAL, "mistral")
+    more = {"num_local_experts": experts.get("num_experts"), "num_experts_per_tok": experts.get("num_experts_per_tok")}
+    return {**_renamed(config, _MISTRAL, "mixtral"), **more}
+
+
+_ARCHITECTURES: dict[str, str] = {}
+
+
+def _by_architecture(config: Config) -> Config:
+    named = config.get("architectures")
+    for name in named if isinstance(named, list) else ():
+        known = _ARCHITECTURES.get(name) if isinstance(name, str) else None
+        if known:
+            return {**config, "model_type": known}
+    model_type = config.get("model_type")
+    if isinstance(model_type, str):
+        raise unknown_type(model_type)
+    raise KnowledgeError(
+        "the config does not say model_type",
+        why="nothing else in it tells which architecture it is",
+        fix="add model_type, or give the safetensors or GGUF file",
+    )

@@ -1,0 +1,133 @@
+"""One file per architecture family: each maps model_type to a reader, `Keys -> Draft`. Read `llama.py` first.
+
+To add a family: write its file with a `READERS` dict, name its model types in `MODULES`, and test a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+
+from chipwise.model.draft import Draft
+from chipwise.model.keys import Keys
+
+Reader = Callable[[Keys], Draft]
+
+# Which file reads which model_type. Files are imported when first asked for, to keep the start quick.
+MODULES: dict[str, str] = {
+    "audio": (
+        "wav2vec2 hubert unispeech qwen2_audio voxtral voxtral_encoder audioflamingo3_encoder "
+        "qwen3_asr_encoder qwen3_omni_moe_audio_encoder qwen3_asr vibevoice vibepod"
+    ),
+    "bert": (
+        "bert megatron-bert ernie layoutlm roberta xlm-roberta camembert data2vec-text "
+        "roberta-prelayernorm xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 "
+        "modernbert nomic_bert"
+    ),
+    "clip": (
+        "clip siglip siglip2 clap_text_model blip_vision_model blip_text_model blip "
+        "git_vision_model git"
+    ),
+    "cohere": "cohere cohere2",
+    "deepseek": (
+        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 "
+        "longcat_flash minicpm3 youtu"
+    ),
+    "deepseek_v4": "deepseek_v4",
+    "dit": (
+        "FluxTransformer2DModel ChromaTransformer2DModel SD3Transformer2DModel "
+        "QwenImageTransformer2DModel PixArtTransformer2DModel DiTTransformer2DModel "
+        "HunyuanDiT2DModel SanaTransformer2DModel AuraFlowTransformer2DModel "
+        "Lumina2Transformer2DModel"
+    ),
+    "encdec": (
+        "t5 mt5 umt5 longt5 bart plbart mbart m2m_100 marian pegasus blenderbot blenderbot-small "
+        "bigbird_pegasus whisper qwen2_audio_encoder"
+    ),
+    "exaone": "exaone4 exaone_moe",
+    "gemma": "gemma gemma2 gemma3_text",
+    "gemma4": "gemma4_text gemma3n_text",
+    "glm": (
+        "glm glm4 glm4_moe glm4v_text glm4v_moe_text solar_open sarvam_moe chatglm bailing_moe "
+        "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense "
+        "hunyuan_v1_moe dbrx"
+    ),
+    "gpt": (
+        "gpt2 gpt-sw3 gpt_bigcode gpt_neo gpt_neox gptj codegen bloom mpt opt biogpt xglm ctrl "
+        "openai-gpt falcon"
+    ),
+    "gpt_oss": "gpt_oss",
+    "granite": "granite granitemoe granitemoeshared granitemoehybrid bamba falcon_h1",
+    "kimi": "kimi_linear",
+    "layered": "laguna mimo_v2_flash step3p5 afmoe lfm2 lfm2_moe llama4_text vaultgemma",
+    "llama": (
+        "llama mistral ministral ministral3 mixtral cwm helium smollm3 iquestcoder aquila yi "
+        "xverse baichuan exaone arcee seed_oss ernie4_5 internlm internlm2 internlm3 bitnet "
+        "nanochat apertus"
+    ),
+    "llava": (
+        "llava llava_next llava_next_video llava_onevision vipllava gemma3 shieldgemma2 paligemma "
+        "mistral3 lighton_ocr idefics2 idefics3 smolvlm internvl internvl_chat lfm2_vl aya_vision "
+        "cohere2_vision deepseek_vl llava_llama"
+    ),
+    "mamba": "mamba falcon_mamba mamba2 jamba recurrent_gemma rwkv rwkv5",
+    "minimax": "minimax minimax_text_01 minimax_m1 minimax_m2 minimax_m3 minimax_m3_vl_text",
+    "nemotron": "nemotron_h nemotron-nas nemotron_nas deci",
+    "olmo": "olmo olmo2 olmo3 olmoe flex_olmo",
+    "omni": "qwen2_5_omni qwen2_5_omni_thinker qwen3_omni_moe_thinker",
+    "phi": "phi phi-msft phi3 phi3small phimoe stablelm starcoder2 persimmon nemotron",
+    "qwen": (
+        "qwen qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text mimo qwen3 qwen3_vl_text "
+        "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text"
+    ),
+    "qwen_next": "qwen3_next qwen3_5_moe_text qwen3_5_text",
+    "qwen_vl": (
+        "qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen2_vl_vision "
+        "qwen2_5_vl_vision qwen2_5_omni_vision_encoder qwen3_vl_vision qwen3_vl_moe_vision "
+        "qwen3_omni_moe_vision_encoder qwen3_5_vision qwen3_5_moe_vision"
+    ),
+    "remote": "phi3_v minicpmv deepseek_vl_v2 falcon_perception",
+    "unet": (
+        "UNet2DConditionModel UNet3DConditionModel ControlNetModel AutoencoderKL "
+        "StableCascadeUNet"
+    ),
+    "video": (
+        "WanTransformer3DModel WanModel HunyuanVideoTransformer3DModel "
+        "CogVideoXTransformer3DModel EasyAnimateTransformer3DModel LTXVideoTransformer3DModel "
+        "MochiTransformer3DModel MiniMaxH3Transformer3DModel"
+    ),
+    "vit": (
+        "vit deit vit_msn beit dinov2 dinov2_with_registers dinov3_vit yolos clip_vision_model "
+        "siglip_vision_model siglip2_vision_model idefics2_vision idefics3_vision smolvlm_vision "
+        "clip_text_model siglip_text_model siglip2_text_model pixtral internvl_vision "
+        "intern_vit_6b"
+    ),
+    "vlm": (
+        "llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_k3 "
+        "minimax_m3_vl step3p7"
+    ),
+}
+
+
+@cache
+def _module_of() -> dict[str, str]:
+    return {model_type: module for module, types in MODULES.items() for model_type in types.split()}
+
+
+def known_types() -> list[str]:
+    """Every model_type (or diffusers class) that has a reader."""
+    return sorted(_module_of())
+
+
+def reader(model_type: str) -> Reader | None:
+    """The reader of `model_type`; None where no family reads it.
+
+    >>> reader("llama").__module__
+    'chipwise.model.families.llama'
+    """
+    module = _module_of().get(model_type)
+    if module is None:
+        return None
+    readers: dict[str, Reader] = import_module(f"{__name__}.{module}").READERS
+    return readers[model_type]

@@ -1,0 +1,165 @@
+"""Gemma 3n and 4: embeddings for every layer, shared caches, wide global heads, experts beside the MLP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.model import keys as k
+from chipwise.model.blocks import (
+    Block,
+    Heads,
+    Projections,
+    Weights,
+    assemble,
+    attention_weights,
+    matrix,
+    mlp,
+    norm,
+    norms,
+    table,
+    vector,
+)
+from chipwise.model.decoder import NORM_FOUR, Dims, Style, causal_lm, dims, window_plan
+from chipwise.model.draft import Draft
+from chipwise.model.keys import Keys
+from chipwise.model.mixture import Mix, mixture
+
+
+def _shared_from(keys: Keys, layers: int) -> int:
+    return layers - keys.size("num_kv_shared_layers", default=0)
+
+
+def _per_layer(keys: Keys, size: Dims) -> tuple[Weights, Weights]:
+    """The weights of per-layer embeddings: (in each layer, outside)."""
+    width = keys.size("hidden_size_per_layer_input", default=0)
+    if not width:
+        return (), ()
+    inside = (
+        *matrix("per_layer_input_gate", (width, size.hidden), "mlp"),
+        *matrix("per_layer_projection", (size.hidden, width), "mlp"),
+        *norm("post_per_layer_input_norm", size.hidden),
+    )
+    rows = keys.size("vocab_size_per_layer_input", default=size.vocab)
+    outside = (
+        table("embed_tokens_per_layer", rows, size.layers * width, units=rows),
+        *matrix("per_layer_model_projection", (size.layers * width, size.hidden), "other"),
+        *norm("per_layer_projection_norm", width),
+    )
+    return inside, outside
+
+
+def _window_kinds(keys: Keys, layers: int, every: int) -> list[str]:
+    """Every `every`-th layer is full, the last one too."""
+    kinds = window_plan(keys, layers, pattern=every)
+    if not keys.items("layer_types") and kinds:
+        kinds[-1] = "full"
+    return kinds
+
+
+def _mixer(heads: Heads, kind: str, keys: Keys, *, shared: bool, no: str = "") -> Block:
+    """One kind of layer. A layer that reuses another's cache has no K and V of its own and keeps nothing."""
+    missing = "kv" if shared else no
+    bias = "qkvo" if keys.flag("attention_bias") else ""
+    weights = attention_weights(heads, Projections(bias=bias, qk_norm="head", no=missing))
+    window = keys.maybe("sliding_window") if kind == "sliding" else None
+    attention = heads.attention("sliding" if kind == "sliding" else "full", window_tokens=window)
+    return Block(weights=weights, attention=replace(attention, kind="shared") if shared else attention)
+
+
+def gemma4_text(keys: Keys) -> Draft:
+    """Gemma 4: global layers have heads of `global_head_dim`, keys that serve as values where `attention_k_eq_v`."""
+    size = dims(keys)
+    kv_global = keys.maybe("num_global_key_value_heads")
+    k_is_v = keys.flag("attention_k_eq_v")
+    wide = replace(
+        size.heads,
+        dim=keys.size("global_head_dim", default=size.heads.dim),
+        kv=kv_global if kv_global and k_is_v else size.heads.kv,
+    )
+    first_shared = _shared_from(keys, size.layers)
+    mixers = {
+        f"{kind}{'/shared' * shared}": _mixer(
+            wide if kind == "full" else size.heads,
+            kind,
+            keys,
+            shared=shared,
+            no="v" if kind == "full" and k_is_v else "",
+        )
+        for kind in ("full", "sliding")
+        for shared in (False, True)
+    }
+    kinds = _window_kinds(keys, size.layers, 6)
+    double = keys.flag("use_double_wide_mlp")
+    plan = [
+        (f"{kind}{'/shared' * (index >= first_shared)}", "wide" if double and index >= first_shared else "dense")
+        for index, kind in enumerate(kinds)
+    ]
+    inside, outside = _per_layer(keys, size)
+    around = (*norms(NORM_FOUR, size.hidden), *inside)
+    layers = assemble(plan, mixers, _gemma4_ffns(keys, size), around)
+    draft = causal_lm(keys, size, layers, Style(tied=True))
+    return replace(draft, outer=(*draft.outer, *outside))
+
+
+def _gemma4_ffns(keys: Keys, size: Dims) -> dict[str, Block]:
+    dense = Block(weights=mlp(size.hidden, size.ffn))
+    wide = Block(weights=mlp(size.hidden, 2 * size.ffn))
+    if not keys.flag("enable_moe_block"):
+        return {"dense": dense, "wide": wide}
+    moe = mixture(keys, size.hidden, Mix(router="router.proj"))["moe"]
+    names = ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2")
+    more = (
+        *norms(names, size.hidden),
+        vector("router.scale", size.hidden, "router"),
+        vector("router.per_expert_scale", keys.size(*k.EXPERTS), "router"),
+    )
+    both = replace(moe, weights=(*dense.weights, *moe.weights, *more))
+    return {"dense": both, "wide": both}
+
+
+def gemma3n_text(keys: Keys) -> Draft:
+    """Gemma 3n: AltUp mixes several copies of the stream, Laurel adds a low-rank path, late layers share caches."""
+    size = dims(keys, ffn=False)
+    widths = keys.sizes("intermediate_size", count=size.layers)
+    first_shared = _shared_from(keys, size.layers)
+    kinds = _window_kinds(keys, size.layers, 5)
+    mixers = {
+        f"{kind}{'/shared' * shared}": _mixer(size.heads, kind, keys, shared=shared)
+        for kind in ("full", "sliding")
+        for shared in (False, True)
+    }
+    ffns = {str(width): Block(weights=mlp(size.hidden, width)) for width in set(widths)}
+    plan = [
+        (f"{kind}{'/shared' * (index >= first_shared)}", str(width))
+        for index, (kind, width) in enumerate(zip(kinds, widths, strict=True))
+    ]
+    inside, outside = _per_layer(keys, size)
+    around = (*norms(NORM_FOUR, size.hidden), *inside, *_altup(keys, size))
+    draft = causal_lm(keys, size, assemble(plan, mixers, ffns, around), Style(tied=True))
+    copies = keys.size("altup_num_inputs", default=4) - 1
+    names = ("altup_projections", "altup_unembed_projections")
+    streams = tuple(
+        weight
+        for name in names
+        for index in range(copies)
+        for weight in matrix(f"{name}.{index}", (size.hidden, size.hidden), "other")
+    )
+    return replace(draft, outer=(*draft.outer, *outside, *streams))
+
+
+def _altup(keys: Keys, size: Dims) -> Weights:
+    inputs, rank = keys.size("altup_num_inputs", default=4), keys.size("laurel_rank", default=64)
+    h = size.hidden
+    return (
+        vector("altup.correct_output_scale", h),
+        vector("altup.correction_coefs", inputs * inputs, "other"),
+        vector("altup.prediction_coefs", inputs**3, "other"),
+        *matrix("altup.modality_router", (inputs, h), "router"),
+        *norm("altup.router_norm", h),
+        *matrix("laurel.linear_left", (rank, h), "mlp"),
+        *matrix("laurel.linear_right", (h, rank), "mlp"),
+        *norm("laurel.post_laurel_norm", h),
+    )
+
+
+READERS = {"gemma4_text": gemma4_text, "gemma3n_text": gemma3n_text}

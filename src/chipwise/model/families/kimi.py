@@ -1,0 +1,118 @@
+"""Kimi Linear and K3: three layers of Kimi delta attention to each layer of latent attention, DeepSeek's mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chipwise.model.blocks import Block, Weights, assemble, conv, matrix, norm, norms, vector
+from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims, moe_plan
+from chipwise.model.draft import Draft
+from chipwise.model.keys import Keys
+from chipwise.model.mixture import Mix, mixture
+from chipwise.model.mla import mla_attention, mla_of, mla_weights
+from chipwise.model.recurrent import recurrent_attention, state_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kda:
+    hidden: int
+    heads: int
+    dim: int
+    kernel: int
+    full_gate: bool = False
+
+    @property
+    def inner(self) -> int:
+        """Width of all heads."""
+        return self.heads * self.dim
+
+
+def _kda(shape: _Kda) -> Block:
+    at, inner, heads = "self_attn", shape.inner, shape.heads
+    gate_names = ("g_proj",) if shape.full_gate else ()
+    weights: Weights = (
+        *(
+            weight
+            for name in ("q_proj", "k_proj", "v_proj", *gate_names)
+            for weight in matrix(f"{at}.{name}", (inner, shape.hidden), "attention", units=heads)
+        ),
+        *conv(f"{at}.conv1d", (3 * inner, 1), shape.kernel, bias=False, part="attention"),
+        vector(f"{at}.forget_gate.dt_bias", inner, "attention", units=heads),
+        vector(f"{at}.forget_gate.A_log", heads, "attention", units=heads),
+        *_low_rank(shape, "f"),
+        *matrix(f"{at}.b_proj", (heads, shape.hidden), "attention", units=heads),
+        *(() if shape.full_gate else _low_rank(shape, "g")),
+        *norm(f"{at}.o_norm", shape.dim),
+        *matrix(f"{at}.o_proj", (shape.hidden, inner), "attention", units=heads, cut="in"),
+    )
+    state = state_bytes(recurrent=inner * shape.dim, channels=3 * inner, kernel=shape.kernel)
+    return Block(weights=weights, attention=recurrent_attention("linear", heads, shape.dim, state))
+
+
+def _low_rank(shape: _Kda, letter: str) -> Weights:
+    at = f"self_attn.{letter}"
+    return (
+        *matrix(f"{at}_a_proj", (shape.dim, shape.hidden), "attention"),
+        *matrix(f"{at}_b_proj", (shape.inner, shape.dim), "attention", units=shape.heads),
+    )
+
+
+def _linear_shape(keys: Keys, hidden: int) -> _Kda:
+    inner = keys.mapping("linear_attn_config")
+    known = Keys(data=inner, path=f"{keys.path}linear_attn_config.") if inner else keys
+    heads, dim, kernel = ("num_heads", "head_dim", "short_conv_kernel_size")
+    return _Kda(
+        hidden=hidden,
+        heads=known.size(heads) if inner else keys.size("linear_num_heads"),
+        dim=known.size(dim) if inner else keys.size("linear_head_dim"),
+        kernel=known.size(kernel, default=4) if inner else keys.size("linear_conv_kernel_dim", default=4),
+        full_gate=known.flag("use_full_rank_gate"),
+    )
+
+
+def _kinds(keys: Keys, layers: int) -> list[str]:
+    """`linear_attn_config.full_attn_layers` counts from 1; else `layer_types`; else every fourth layer is full."""
+    inner = keys.mapping("linear_attn_config")
+    full = inner.get("full_attn_layers")
+    if isinstance(full, list):
+        known = set(full)
+        return ["mla" if index + 1 in known else "linear" for index in range(layers)]
+    listed = keys.items("layer_types")
+    if listed:
+        return ["linear" if "linear" in str(item) else "mla" for item in listed[:layers]]
+    return ["mla" if (index + 1) % 4 == 0 or index + 1 == layers else "linear" for index in range(layers)]
+
+
+def kimi_linear(keys: Keys) -> Draft:
+    """Kimi Linear and the text model of K3 (experts on a projected input, a gate on the latent attention)."""
+    size = dims(keys, ffn=False)
+    shape = mla_of(keys, size.hidden)
+    gate: Weights = ()
+    if keys.flag("mla_use_output_gate"):
+        width = shape.heads * shape.value_dim
+        gate = matrix("self_attn.g_proj", (width, size.hidden), "attention", units=shape.heads)
+    mixers = {
+        "mla": Block(weights=(*mla_weights(shape), *gate), attention=mla_attention(shape)),
+        "linear": _kda(_linear_shape(keys, size.hidden)),
+    }
+    ffns = _ffns(keys, size)
+    plan = list(zip(_kinds(keys, size.layers), moe_plan(keys, size.layers), strict=True))
+    return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
+
+
+def _ffns(keys: Keys, size: Dims) -> dict[str, Block]:
+    latent = keys.maybe("routed_expert_hidden_size")
+    if not latent:
+        return mixture(keys, size.hidden, Mix())
+    kinds = mixture(keys, size.hidden, Mix())
+    inside = mixture(keys, latent, Mix())["moe"].experts
+    both: Weights = (
+        *matrix("block_sparse_moe.fc1_latent_proj", (latent, size.hidden), "mlp"),
+        *matrix("block_sparse_moe.fc2_latent_proj", (size.hidden, latent), "mlp"),
+        *(norm("block_sparse_moe.latent_norm", latent) if keys.flag("latent_moe_use_norm") else ()),
+    )
+    moe = replace(kinds["moe"], weights=(*kinds["moe"].weights, *both), experts=inside)
+    return {**kinds, "moe": moe}
+
+
+READERS = {"kimi_linear": kimi_linear}

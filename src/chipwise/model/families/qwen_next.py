@@ -1,0 +1,90 @@
+"""Qwen 3-Next and 3.5: three layers of gated delta rule to each layer of gated attention."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.model.blocks import (
+    Block,
+    Projections,
+    Weights,
+    assemble,
+    attention_weights,
+    matrix,
+    mlp,
+    norms,
+)
+from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims, moe_plan
+from chipwise.model.draft import Draft, stack
+from chipwise.model.families.qwen import QWEN2_MIX
+from chipwise.model.keys import Keys
+from chipwise.model.mixture import mixture
+from chipwise.model.recurrent import Delta, gated_delta
+from chipwise.model.spec import Layer
+
+
+def delta_of(keys: Keys, hidden: int) -> Delta:
+    """The shape of the linear layers."""
+    names = ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
+    keys.need(*((f"linear_{name}",) for name in names))
+    values = [keys.size(f"linear_{name}") for name in names]
+    return Delta(
+        hidden=hidden,
+        key_heads=values[0],
+        value_heads=values[1],
+        key_dim=values[2],
+        value_dim=values[3],
+        kernel=values[4],
+    )
+
+
+def gated_attention(keys: Keys, size: Dims) -> Block:
+    """Full attention whose query projection makes a gate of the same width."""
+    style = Projections(bias="qkvo" if keys.flag("attention_bias") else "", qk_norm="head")
+    width = size.heads.query * size.heads.dim
+    gate = matrix("self_attn.q_proj_gate", (width, size.hidden), "attention", units=size.heads.query)
+    return Block(weights=(*attention_weights(size.heads, style), *gate), attention=size.heads.attention())
+
+
+def linear_plan(keys: Keys, layers: int) -> list[str]:
+    """`layer_types`, else every `full_attention_interval`-th (4th) layer is full."""
+    listed = keys.items("layer_types", "layers_block_type")
+    if listed:
+        return ["linear" if "linear" in str(item) else "full" for item in listed[:layers]]
+    every = keys.size("full_attention_interval", default=4) or 4
+    return ["full" if (index + 1) % every == 0 else "linear" for index in range(layers)]
+
+
+def hybrid(keys: Keys, size: Dims, ffns: dict[str, Block], plan: list[str]) -> Draft:
+    """The stack of both kinds, with its multi-token-prediction layers."""
+    mixers = {"full": gated_attention(keys, size), "linear": gated_delta(delta_of(keys, size.hidden))}
+    kinds = list(zip(linear_plan(keys, size.layers), plan, strict=True))
+    layers = assemble(kinds, mixers, ffns, norms(NORM_PAIR, size.hidden))
+    draft = causal_lm(keys, size, layers)
+    last = mixers["full"], ffns[plan[-1] if plan else "dense"]
+    return replace(draft, mtp=_mtp(keys, size, *last))
+
+
+def _mtp(keys: Keys, size: Dims, mixer: Block, ffn: Block) -> tuple[Layer, ...]:
+    count = keys.size("mtp_num_hidden_layers", default=0)
+    shared: Weights = (
+        *matrix("fc", (size.hidden, 2 * size.hidden), "other"),
+        *norms(("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"), size.hidden),
+    )
+    weights = (*mixer.weights, *ffn.weights, *norms(NORM_PAIR, size.hidden), *shared)
+    return tuple(replace(layer, experts=ffn.experts) for layer in stack(count, weights, mixer.attention))
+
+
+def qwen3_next(keys: Keys) -> Draft:
+    """Qwen 3-Next and Qwen 3.5 MoE: every feed-forward is a mixture with a gated shared expert."""
+    size = dims(keys, ffn=False)
+    return hybrid(keys, size, mixture(keys, size.hidden, QWEN2_MIX), moe_plan(keys, size.layers))
+
+
+def qwen3_5(keys: Keys) -> Draft:
+    """Qwen 3.5, dense."""
+    size = dims(keys)
+    return hybrid(keys, size, {"dense": Block(weights=mlp(size.hidden, size.ffn))}, ["dense"] * size.layers)
+
+
+READERS = {"qwen3_next": qwen3_next, "qwen3_5_moe_text": qwen3_next, "qwen3_5_text": qwen3_5}

@@ -1,0 +1,117 @@
+"""Reads a model description from disk: a folder or a file of any name; its content decides what it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chipwise.errors import InputError, KnowledgeError
+from chipwise.model.quantise import Scheme
+from chipwise.model.read import Source, read_source
+from chipwise.model.spec import ModelSpec
+
+MOST_BYTES = 64_000_000
+_CONFIGS = ("config.json", "params.json", "model_index.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bend:
+    """How a file is to be read otherwise than it says: another quantisation, or none."""
+
+    scheme: Scheme | None = None
+    ignore_quantisation: bool = False
+
+
+STRAIGHT = Bend()
+
+
+def from_path(path: Path, *, name: str = "", bend: Bend = STRAIGHT, as_encoder: bool = False) -> ModelSpec:
+    """The model that a folder or file describes.
+
+    Raises:
+        InputError: the file is missing, broken, too large, or describes no model.
+        KnowledgeError: it does not say enough.
+    """
+    file = _config_in(path) if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(
+            f"there is no file {file}", why="the model is read from it", fix="check the path"
+        )
+    title = name or (path.name if path.is_dir() else file.name.removesuffix(file.suffix))
+    config = read_mapping(file)
+    source = Source(
+        config=config,
+        name=title,
+        sidecar=_sidecar(file),
+        scheme=bend.scheme,
+        ignore_quantisation=bend.ignore_quantisation,
+        as_encoder=as_encoder,
+    )
+    return read_source(source)
+
+
+def _config_in(folder: Path) -> Path:
+    for name in _CONFIGS:
+        if (folder / name).is_file():
+            return folder / name
+    raise KnowledgeError(
+        f"the folder {folder} holds none of {', '.join(_CONFIGS)}",
+        why="one of them describes the model",
+        fix="copy the model's config.json into it, or name the file itself",
+    )
+
+
+def _sidecar(file: Path) -> Mapping[str, Any]:
+    names = ("hf_quant_config.json", f"{file.stem}.hf_quant_config.json")
+    for folder in (file.parent, file.parent / "sidecars"):
+        for name in names if folder == file.parent and file.stem == "config" else names[1:]:
+            if (folder / name).is_file():
+                return read_mapping(folder / name)
+    return {}
+
+
+def read_mapping(file: Path) -> Mapping[str, Any]:
+    """The object in a JSON or YAML file.
+
+    Raises:
+        InputError: larger than `MOST_BYTES`, not text, not JSON or YAML, or not an object.
+    """
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise _broken(file, f"it is larger than {MOST_BYTES} bytes")
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _broken(file, f"it cannot be read as text ({error})") from error
+    value = _parsed(file, text)
+    if not isinstance(value, Mapping):
+        raise _broken(file, "it does not hold an object")
+    return value
+
+
+def _parsed(file: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise _broken(file, "it is nested too deeply") from error
+    except ValueError as error:
+        if text.lstrip().startswith(("{", "[")):
+            raise _broken(file, f"it is not JSON ({error})") from error
+    return _yaml(file, text)
+
+
+def _yaml(file: Path, text: str) -> Any:
+    import yaml  # noqa: PLC0415 - only a YAML file pays for it
+
+    try:
+        return yaml.safe_load(text)
+    except RecursionError as error:
+        raise _broken(file, "it is nested too deeply") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise _broken(file, "it is neither JSON nor YAML") from error
+
+
+def _broken(file: Path, why: str) -> InputError:
+    return InputError(f"{file} is no model description", why=why, fix="fetch the file again, or name another")

@@ -1,0 +1,69 @@
+"""`load_model`: a name, an id, a folder, a file or `params:...` becomes a `ModelSpec`. Every door calls this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chipwise.errors import KnowledgeError
+from chipwise.model import notation, registry
+from chipwise.model.files import from_path
+from chipwise.model.hub_cache import cached_folder
+from chipwise.model.lookup import from_models
+from chipwise.model.read import Source, read_source
+from chipwise.model.spec import ModelSpec
+
+
+def load_model(reference: str, *, models: Path | None = None, as_encoder: bool = False) -> ModelSpec:
+    """The model that `reference` names.
+
+    Tried in this order: `params:` notation; the look-up folder or csv of `models`; a path that exists; the built-in
+    registry (names, aliases, Hugging Face ids); the local Hugging Face cache.
+
+    Args:
+        reference: name, id, path or `params:...`.
+        models: a folder of `<org>__<name>.json` files, or a csv `model,file,variant` beside its files.
+        as_encoder: treat a language model as one that embeds.
+
+    Raises:
+        InputError: a file that is broken or not a model description; notation that does not parse.
+        KnowledgeError: a name nobody knows, or a description that does not say enough.
+
+    >>> load_model("llama-3.1-8b").params_total
+    8030261248
+    """
+    if reference.startswith("params:"):
+        return notation.from_notation(reference)
+    if models is not None:
+        found = from_models(reference, models, as_encoder=as_encoder)
+        if found is not None:
+            return found
+    path = Path(reference).expanduser()
+    if _exists(path):
+        return from_path(path, as_encoder=as_encoder)
+    known = registry.find(reference)
+    if known is not None:
+        return read_source(
+            Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder)
+        )
+    folder = cached_folder(reference)
+    if folder is not None:
+        return from_path(folder, name=reference, as_encoder=as_encoder)
+    raise _unknown(reference)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name too long for a path, or with a NUL in it, is no path
+        return False
+
+
+def _unknown(reference: str) -> KnowledgeError:
+    near = registry.near(reference)
+    hint = f"did you mean {' or '.join(near)}? Otherwise " if near else ""
+    return KnowledgeError(
+        f"no model {reference!r} is known here",
+        why="it is no built-in name, no file or folder, and not in the local Hugging Face cache",
+        fix=f"{hint}give the path of its config.json, download it first (hf download {reference} config.json), "
+        "or describe it: params:70b,layers=80,hidden=8192,heads=64,kv_heads=8",
+    )

@@ -1,0 +1,85 @@
+"""Reads a part of a config by its own family: the text model of a vision-language model, a vision tower, a codec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chipwise.errors import KnowledgeError, near_names
+from chipwise.model.defaults import class_defaults
+from chipwise.model.draft import Draft
+from chipwise.model.families import known_types, reader
+from chipwise.model.keys import Keys
+from chipwise.model.spec import Tower
+
+
+def part_keys(keys: Keys, *names: str, default: str, head: str = "") -> Keys:
+    """The nested part under the first of `names` that is there, with the defaults of its class.
+
+    `default` is the model_type of a part that does not name its own, or one that no family reads. A part that is not
+    there at all is all class defaults.
+    """
+    data: dict[str, Any] = dict(keys.mapping(*names))
+    model_type = data.get("model_type")
+    if not isinstance(model_type, str) or reader(model_type) is None:
+        data["model_type"] = model_type = default
+    return Keys(
+        data=data,
+        path=f"{keys.path}{names[0]}.",
+        defaults=class_defaults(model_type),
+        nested=True,
+        head=head,
+        notes=keys.notes,
+    )
+
+
+def read_part(keys: Keys) -> Draft:
+    """Read a part (or a whole) by the family that its model_type names.
+
+    Raises:
+        KnowledgeError: no family reads this model_type.
+    """
+    model_type = keys.text("model_type")
+    read = reader(model_type)
+    if read is None:
+        raise unknown_type(model_type)
+    return read(keys)
+
+
+def text_part(keys: Keys, *names: str, default: str) -> Draft:
+    """The language model inside a multimodal one, with its head; what the outer config says of tying counts.
+
+    Older configs keep the text keys at the top: then the whole config is the text model's.
+    """
+    places = names or ("text_config",)
+    head = "Model" if keys.defaults and keys.head.endswith("Model") else "ForCausalLM"
+    if not keys.has(*places) and keys.has("hidden_size"):
+        flat = keys.also(model_type=default)
+        return read_part(replace(flat, head=head, defaults={**class_defaults(default), **keys.defaults}))
+    inner = part_keys(keys, *places, default=default, head=head)
+    if keys.has("tie_word_embeddings"):
+        inner = inner.also(tie_word_embeddings=keys.flag("tie_word_embeddings"))
+    return read_part(inner)
+
+
+def tower_part(keys: Keys, *names: str, default: str, name: str = "vision_tower") -> tuple[Tower, int]:
+    """A tower beside the language model, and its width."""
+    draft = read_part(part_keys(keys, *names, default=default))
+    return draft.tower(name), draft.hidden_size
+
+
+def unknown_type(model_type: str) -> KnowledgeError:
+    """The error for a model_type that no family reads."""
+    near = near_names(model_type, known_types())
+    hint = f" (near: {', '.join(near)})" if near else ""
+    return KnowledgeError(
+        f"model_type {model_type!r} is not one we can read{hint}",
+        why="its layers are not described anywhere here, and a guess at its size is no answer",
+        fix="give its safetensors or GGUF file, or its sizes as params:70b,layers=80,hidden=8192,heads=64,kv_heads=8",
+    )
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,258 @@
+"""Reads how a checkpoint is quantised, and marks every weight with the format it is stored in.
+
+In: the `quantization_config` of a config, or the `hf_quant_config.json` beside it. Out: a `Scheme`, and a draft whose
+weights carry their formats. `schemes.py` knows the dialects; this file knows names and layers.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+
+from chipwise.model.draft import Draft
+from chipwise.model.spec import Experts, Layer, Tower, Weight
+
+_FUSED = (("q_proj", "qkv_proj"), ("k_proj", "qkv_proj"), ("v_proj", "qkv_proj"))
+_FUSED_MLP = (("gate_proj", "gate_up_proj"), ("up_proj", "gate_up_proj"))
+_LAYER_OF = re.compile(r"^(?:model|language_model|text_model|backbone|transformer|decoder|thinker|llm|\.)*\.?layers\.")
+_TOWER_WORDS = ("vision", "visual", "vit", "img", "image", "audio", "embed_vision")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """A list of module names as quantisers write it: exact names, `*` wildcards, `re:` expressions, mere parts."""
+
+    plain: frozenset[str] = frozenset()
+    wild: tuple[str, ...] = ()
+    expressions: tuple[re.Pattern[str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self.wild or self.expressions)
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether any of them names single layers, so that equal layers may be stored differently."""
+        texts = [*self.plain, *self.wild, *(expression.pattern for expression in self.expressions)]
+        return any(re.search(r"\d", text) for text in texts)
+
+    def match(self, name: str) -> bool:
+        """Whether a module of this canonical name (`layers.3.self_attn.q_proj`) is meant.
+
+        >>> names_of(["lm_head", "re:.*self_attn.*", "model.layers.*.mlp.router"]).match("layers.3.mlp.router")
+        True
+        """
+        return any(self._match_one(other) for other in _spellings(name))
+
+    def _match_one(self, name: str) -> bool:
+        tokens = name.split(".")
+        for start in range(len(tokens)):
+            for stop in range(start + 1, len(tokens) + 1):
+                if ".".join(tokens[start:stop]) in self.plain:
+                    return True
+        if any(fnmatchcase(name, wild) or fnmatchcase(name, f"{wild}.*") for wild in self.wild):
+            return True
+        whole = f"model.{name}" if name.startswith("layers.") else name
+        return any(expression.match(whole) for expression in self.expressions)
+
+    def tower(self) -> bool:
+        """Whether the list keeps a vision or audio tower out."""
+        texts = [*self.plain, *self.wild, *(expression.pattern for expression in self.expressions)]
+        return any(word in text for text in texts for word in _TOWER_WORDS)
+
+
+def _spellings(name: str) -> Iterable[str]:
+    yield name
+    for own, fused in (*_FUSED, *_FUSED_MLP):
+        if name.endswith(own):
+            yield name[: -len(own)] + fused
+
+
+def _canonical(name: str) -> str:
+    return _LAYER_OF.sub("layers.", name)
+
+
+def names_of(patterns: Iterable[object]) -> Names:
+    """Sort a list of patterns by how it must be matched; an expression that does not compile matches nothing."""
+    plain, wild, expressions = set(), [], []
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            continue
+        if pattern.startswith("re:"):
+            compiled = _compile(pattern[3:])
+            expressions += [compiled] if compiled else []
+        elif "*" in pattern:
+            wild.append(_canonical(pattern))
+        else:
+            plain.add(_canonical(pattern))
+    return Names(plain=frozenset(plain), wild=tuple(wild), expressions=tuple(expressions))
+
+
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern) if len(pattern) < _LONGEST_PATTERN else None
+    except re.error:
+        return None
+
+
+_LONGEST_PATTERN = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Modules that `names` mean (None: every linear one) are stored in `format` (None: at the dtype)."""
+
+    format: str | None
+    names: Names | None = None
+    experts_only: bool = False
+
+    def applies(self, name: str, weight: Weight) -> bool:
+        """Whether this rule decides `weight`, whose full name is `name`."""
+        if self.experts_only and weight.part != "expert":
+            return False
+        return self.names is None or self.names.match(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """How a checkpoint is quantised: the first rule that applies decides; `ignored` modules stay at the dtype."""
+
+    method: str
+    rules: tuple[Rule, ...]
+    ignored: Names = field(default_factory=Names)
+    activation_format: str | None = None
+    kv_format: str | None = None
+    towers: bool = False
+    head: bool = False
+    inferred_from: str | None = None
+
+    @property
+    def main_format(self) -> str:
+        """The format most weights have: that of the most general rule."""
+        formats = [rule.format for rule in self.rules if rule.format]
+        return formats[-1] if formats else "unknown"
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether layers of one kind may differ in format."""
+        return self.ignored.by_layer or any(rule.names is not None and rule.names.by_layer for rule in self.rules)
+
+    def format_of(self, name: str, weight: Weight) -> str | None:
+        """The stored format of `weight`, None where it stays at the dtype."""
+        if not weight.gemm or not (weight.quantisable or (self.head and weight.part == "head")):
+            return None
+        if self.ignored.match(name):
+            return None
+        return next((rule.format for rule in self.rules if rule.applies(name, weight)), None)
+
+
+@cache
+def _storage() -> dict[str, float]:
+    text = (files("chipwise.model") / "data" / "storage.csv").read_text(encoding="utf-8")
+    out = {}
+    for row in csv.DictReader(text.splitlines()):
+        group = float(row["group"])
+        out[row["format"]] = float(row["element_bits"]) + (float(row["scale_bits"]) / group if group else 0.0)
+    return out
+
+
+def bits_per_weight(format_name: str) -> float | None:
+    """Bits that a weight takes in a format, its share of the scales and zero points counted; None where unknown.
+
+    >>> bits_per_weight("mxfp4"), bits_per_weight("nvfp4")
+    (4.25, 4.5)
+    """
+    return _storage().get(format_name)
+
+
+def at_dtype(draft: Draft, dtype_format: str) -> Draft:
+    """Every weight in the checkpoint's plain format."""
+    if dtype_format == "bf16":  # what weights are born with
+        return draft
+    return _mapped(draft, lambda weight: replace(weight, format=dtype_format))
+
+
+def quantised(draft: Draft, scheme: Scheme) -> Draft:
+    """The draft with each weight in the format that the scheme stores it in; runs split where layers differ."""
+    by_layer = scheme.by_layer
+    layers = tuple(part for layer in draft.layers for part in _layer(layer, scheme, by_layer=by_layer))
+    keep_towers = not scheme.towers or scheme.ignored.tower()
+    offset = sum(layer.count for layer in draft.layers)
+    mtp = tuple(
+        replace(part, indices=layer.indices)
+        for layer in draft.mtp
+        for part in _layer(replace(layer, indices=(offset,)), scheme, by_layer=False)
+    )
+    return replace(
+        draft,
+        layers=layers,
+        mtp=mtp,
+        outer=tuple(_marked(weight, weight.name, scheme) for weight in draft.outer),
+        towers=draft.towers if keep_towers else tuple(_tower(tower, scheme) for tower in draft.towers),
+    )
+
+
+def _layer(layer: Layer, scheme: Scheme, *, by_layer: bool) -> list[Layer]:
+    indices = layer.indices or (0,)
+    if not by_layer:
+        return [_formatted(layer, indices[0], scheme)]
+    runs: dict[Layer, list[int]] = {}
+    for index in indices:
+        made = replace(_formatted(layer, index, scheme), count=1, indices=())
+        runs.setdefault(made, []).append(index)
+    if len(runs) == 1:
+        return [_formatted(layer, indices[0], scheme)]
+    return [replace(made, count=len(where), indices=tuple(where)) for made, where in runs.items()]
+
+
+def _formatted(layer: Layer, index: int, scheme: Scheme) -> Layer:
+    weights = tuple(_marked(weight, f"layers.{index}.{weight.name}", scheme) for weight in layer.weights)
+    experts = layer.experts
+    if experts is not None:
+        experts = _experts(experts, index, scheme)
+    return replace(layer, weights=weights, experts=experts)
+
+
+def _experts(experts: Experts, index: int, scheme: Scheme) -> Experts:
+    def full(name: str) -> str:
+        return f"layers.{index}.{name.replace('experts.', 'experts.0.', 1)}"
+
+    return replace(
+        experts, weights=tuple(_marked(weight, full(weight.name), scheme) for weight in experts.weights)
+    )
+
+
+def _tower(tower: Tower, scheme: Scheme) -> Tower:
+    return replace(
+        tower,
+        layers=tuple(_formatted(layer, 0, scheme) for layer in tower.layers),
+        weights=tuple(_marked(weight, f"{tower.name}.{weight.name}", scheme) for weight in tower.weights),
+    )
+
+
+def _marked(weight: Weight, name: str, scheme: Scheme) -> Weight:
+    chosen = scheme.format_of(name, weight)
+    return replace(weight, format=chosen) if chosen else weight
+
+
+def _mapped(draft: Draft, change: Callable[[Weight], Weight]) -> Draft:
+    def layer(old: Layer) -> Layer:
+        experts = old.experts
+        if experts is not None:
+            experts = replace(experts, weights=tuple(map(change, experts.weights)))
+        return replace(old, weights=tuple(map(change, old.weights)), experts=experts)
+
+    def tower(old: Tower) -> Tower:
+        return replace(old, layers=tuple(map(layer, old.layers)), weights=tuple(map(change, old.weights)))
+
+    return replace(
+        draft,
+        layers=tuple(map(layer, draft.layers)),
+        mtp=tuple(map(layer, draft.mtp)),
+        outer=tuple(map(change, draft.outer)),
+        towers=tuple(map(tower, draft.towers)),
+    )

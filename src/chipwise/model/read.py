@@ -1,0 +1,191 @@
+"""A config (the parsed object, and what stands beside it) becomes a `ModelSpec`.
+
+Order: which family reads it (`detect.py`), its layers (`families/`), its dtype and quantisation, its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chipwise.errors import KnowledgeError
+from chipwise.model.defaults import class_defaults
+from chipwise.model.detect import normalised
+from chipwise.model.draft import Draft
+from chipwise.model.families import reader
+from chipwise.model.keys import Keys
+from chipwise.model.nested import as_mapping, read_part
+from chipwise.model.quantise import Scheme, at_dtype, bits_per_weight, quantised
+from chipwise.model.schemes import scheme_of
+from chipwise.model.spec import Architecture, Attention, ModelSpec, ParamsSource, Quantisation
+
+DTYPE_FORMATS = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "float": "fp32",
+    "float64": "fp32",
+    "float8_e4m3fn": "fp8",
+    "fp8": "fp8",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp32": "fp32",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is read: the config, its name, the sidecar beside it, and how the user bent it."""
+
+    config: Mapping[str, Any]
+    name: str
+    params_source: ParamsSource = "config"
+    sidecar: Mapping[str, Any] = field(default_factory=dict)
+    scheme: Scheme | None = None
+    ignore_quantisation: bool = False
+    as_encoder: bool = False
+
+
+def read_source(source: Source) -> ModelSpec:
+    """Read a config into a `ModelSpec`.
+
+    Raises:
+        KnowledgeError: no family reads it, or it does not say enough (the missing keys are named).
+        InputError: a value is of the wrong type or out of range.
+    """
+    config = normalised(source.config)
+    keys = top_keys(config)
+    draft = read_part(keys)
+    dtype, dtype_notes = dtype_of(config)
+    stored = at_dtype(draft, DTYPE_FORMATS.get(dtype or "", "bf16"))
+    scheme = None if source.ignore_quantisation else source.scheme or find_scheme(config, source.sidecar)
+    if source.scheme is not None:
+        scheme = source.scheme
+    if scheme is not None:
+        stored = quantised(stored, scheme)
+    spec = spec_of(stored, source, keys)
+    return replace(
+        spec,
+        dtype=dtype,
+        quantisation=quantisation_of(scheme) if scheme else None,
+        warnings=(*spec.warnings, *dict.fromkeys(keys.notes), *dtype_notes),
+    )
+
+
+def top_keys(config: Mapping[str, Any]) -> Keys:
+    """The keys of a whole config."""
+    model_type = str(config.get("model_type"))
+    architectures = config.get("architectures")
+    head = architectures[0] if isinstance(architectures, list) and architectures else ""
+    return Keys(
+        data=config, defaults=class_defaults(model_type), head=head if isinstance(head, str) else ""
+    )
+
+
+def spec_of(draft: Draft, source: Source, keys: Keys) -> ModelSpec:
+    """The draft with its name and class."""
+    architecture, notes = class_of(draft, keys, as_encoder=source.as_encoder)
+    if architecture == "encoder" and draft.kind == "llm":
+        draft = replace(draft, layers=tuple(replace(it, attention=looking_both_ways(it.attention)) for it in draft.layers))
+    return ModelSpec(
+        name=source.name,
+        model_type=keys.text("model_type"),
+        architecture=architecture,
+        layers=draft.layers,
+        outer=draft.outer,
+        hidden_size=draft.hidden_size,
+        vocab_size=draft.vocab_size,
+        max_context_tokens=draft.max_context_tokens,
+        dtype=None,
+        params_source=source.params_source,
+        towers=draft.towers,
+        mtp=draft.mtp,
+        warnings=(*draft.warnings, *_name_warnings(source, architecture), *notes),
+    )
+
+
+def looking_both_ways(attention: Attention) -> Attention:
+    """The attention of a model that embeds: one pass over the text, nothing cached."""
+    return replace(attention, causal=False)
+
+
+def class_of(draft: Draft, keys: Keys, *, as_encoder: bool) -> tuple[Architecture, tuple[str, ...]]:
+    """The class follows the head: a bare `*Model` of a text family embeds, the others generate."""
+    if as_encoder:
+        return "encoder", ()
+    if draft.kind != "llm":
+        return draft.kind, ()
+    bare = keys.head.endswith("Model") and not keys.head.endswith(("LMHeadModel", "RewardModel"))
+    if bare and not keys.flag("is_encoder_decoder") and not keys.head.endswith(_HEADS_NAMED_MODEL):
+        return "encoder", ()
+    return ("moe-llm" if any(layer.experts for layer in draft.layers) else "dense-llm"), ()
+
+
+# Remote-code classes that generate although their name ends like a bare model's.
+_HEADS_NAMED_MODEL = ("ChatGLMModel", "DraftModel", "EagleModel", "BartModel")
+_EMBEDDING_NAMES = ("embed", "bge-", "e5-", "gte-", "rerank")
+
+
+def _name_warnings(source: Source, architecture: Architecture) -> tuple[str, ...]:
+    named = any(part in source.name.lower() for part in _EMBEDDING_NAMES)
+    if named and architecture.endswith("-llm"):
+        return (f"the name {source.name!r} speaks of embeddings, the config of a language model: --as encoder if it embeds",)
+    return ()
+
+
+def dtype_of(config: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """The dtype of a config: `dtype` or `torch_dtype`, at the top or in the text part; and a warning where none is said."""
+    parts = [config, *(as_mapping(value) for key, value in config.items() if key.endswith(("_config", "_cfg")))]
+    for part in parts:
+        for key in ("dtype", "torch_dtype", "model_dtype"):
+            value = part.get(key)
+            if isinstance(value, str) and value.removeprefix("torch.") in DTYPE_FORMATS:
+                return value.removeprefix("torch."), ()
+    return None, ("the config names no dtype: weights are counted at 2 bytes",)
+
+
+def find_scheme(config: Mapping[str, Any], sidecar: Mapping[str, Any]) -> Scheme | None:
+    """The quantisation of a config: the sidecar's where there is one, the config's own, or a nested part's."""
+    candidates = [sidecar] if sidecar else []
+    for part in (config, *(as_mapping(value) for value in config.values())):
+        found = as_mapping(part.get("quantization_config"))
+        if found:
+            candidates.append(found)
+    if isinstance(config.get("quantization"), Mapping):
+        candidates.append(as_mapping(config["quantization"]))
+    for candidate in candidates:
+        scheme = scheme_of(candidate)
+        if scheme is not None:
+            return scheme
+    return None
+
+
+def quantisation_of(scheme: Scheme) -> Quantisation:
+    """What is told of a scheme.
+
+    Raises:
+        KnowledgeError: it stores weights in a format whose bits we do not know.
+    """
+    bits = bits_per_weight(scheme.main_format)
+    if bits is None:
+        raise KnowledgeError(
+            f"the weight format {scheme.main_format!r} of quantisation {scheme.method!r} is not known",
+            why="the bytes a weight takes cannot be computed without",
+            fix="give the safetensors files, or ask for the unquantised model with --precision",
+        )
+    return Quantisation(
+        method=scheme.method,
+        weight_format=scheme.main_format,
+        bits_per_weight=bits,
+        activation_format=scheme.activation_format,
+        kv_format=scheme.kv_format,
+        inferred_from=scheme.inferred_from,
+    )
+
+
+def readable(config: Mapping[str, Any]) -> bool:
+    """Whether some family reads this config's model_type."""
+    model_type = normalised(config).get("model_type")
+    return isinstance(model_type, str) and reader(model_type) is not None

@@ -1,0 +1,115 @@
+"""Which layers each pipeline stage holds, and which stage is the fullest: it decides what fits.
+
+vLLM and SGLang give every stage `L // pp` layers and the spare ones to the stages before the last, from the
+back to the front; the first stage holds the embedding, the last one the head and the final norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.parallelism.arrays import Number
+from chipwise.precision import bytes_per_param
+
+if TYPE_CHECKING:
+    from chipwise.model import Layer, ModelSpec, Weight
+
+_LAST_STAGE_PARTS = frozenset({"head", "norm"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The fullest stage: layers of each entry of `model.layers`, copies of each outer weight."""
+
+    layer_counts: tuple[Number, ...]
+    outer_copies: tuple[Number, ...]
+
+
+def stage_sizes(layers: int, pp: int) -> list[int]:
+    """Layers of each of `pp` stages.
+
+    >>> stage_sizes(61, 2), stage_sizes(62, 4), stage_sizes(32, 4)
+    ([31, 30], [15, 16, 16, 15], [8, 8, 8, 8])
+    """
+    sizes = [layers // pp] * pp
+    for back in range(layers % pp):
+        sizes[-2 - back] += 1
+    return sizes
+
+
+def fullest_stage(model: ModelSpec, pp: Number) -> Stage:
+    """The stage that holds most bytes, for one `pp` or an array of them.
+
+    Args:
+        model: layers with their positions; without positions they are taken in the order of the list.
+        pp: whole numbers from 1 to the number of layers.
+
+    Returns:
+        Counts with the shape of `pp`.
+    """
+    degrees = np.asarray(pp)
+    distinct, inverse = np.unique(degrees, return_inverse=True)
+    stages = [_fullest(model, max(int(one), 1)) for one in distinct]
+    pick = inverse.reshape(degrees.shape)
+    return Stage(
+        layer_counts=tuple(_spread(column, pick) for column in zip(*(one[0] for one in stages), strict=True)),
+        outer_copies=tuple(_spread(column, pick) for column in zip(*(one[1] for one in stages), strict=True)),
+    )
+
+
+def _spread(column: tuple[int, ...], pick: np.ndarray) -> Number:
+    spread: Number = np.asarray(column, dtype=float)[pick]
+    return spread if np.ndim(spread) else float(spread)
+
+
+def _fullest(model: ModelSpec, pp: int) -> tuple[list[int], list[int]]:
+    outer = [_outer_copies(weight, first=True, last=True) for weight in model.outer]
+    if pp == 1:
+        return [layer.count for layer in model.layers], outer
+    owner = _positions(model)
+    each = [_layer_bytes(layer) for layer in model.layers]
+    best: tuple[float, list[int], list[int]] | None = None
+    start = 0
+    for index, size in enumerate(stage_sizes(len(owner), pp)):
+        held = [0] * len(model.layers)
+        for entry in owner[start : start + size]:
+            held[entry] += 1
+        copies = [
+            _outer_copies(one, first=index == 0, last=index == pp - 1, apart=True) for one in model.outer
+        ]
+        weight = sum(n * size_bytes for n, size_bytes in zip(held, each, strict=True))
+        weight += sum(n * _whole_bytes(one) for n, one in zip(copies, model.outer, strict=True))
+        if best is None or weight >= best[0]:
+            best = (weight, held, copies)
+        start += size
+    return (best[1], best[2]) if best else ([0] * len(model.layers), outer)
+
+
+def _positions(model: ModelSpec) -> list[int]:
+    """Which entry of `model.layers` stands at each position of the stack."""
+    placed = [(place, entry) for entry, layer in enumerate(model.layers) for place in layer.indices]
+    if len(placed) == model.layer_count:
+        return [entry for _, entry in sorted(placed)]
+    return [entry for entry, layer in enumerate(model.layers) for _ in range(layer.count)]
+
+
+def _outer_copies(weight: Weight, *, first: bool, last: bool, apart: bool = False) -> int:
+    """Copies of an outer weight on a stage; a tied head needs its own where the embedding is elsewhere."""
+    if weight.part in _LAST_STAGE_PARTS:
+        return int(last and (weight.stored or apart))
+    return int(first and weight.stored)
+
+
+def _whole_bytes(weight: Weight) -> float:
+    return weight.out_features * weight.in_features * bytes_per_param(weight.format)
+
+
+def _layer_bytes(layer: Layer) -> float:
+    each = sum(_whole_bytes(weight) for weight in layer.weights if weight.stored)
+    experts = layer.experts
+    if experts:
+        each += experts.routed * sum(_whole_bytes(weight) for weight in experts.weights)
+    return each

@@ -1,0 +1,196 @@
+"""Takes a `Case`; gives its `Outcome` under each kind of load: single, static, closed, rate, offline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf.load import Case, Outcome
+from chipwise.perf.steady import (
+    RATE_ROUNDS,
+    ROUNDS,
+    Steady,
+    decode_step_s,
+    prefill_alone_s,
+    prompt_chunks,
+    steady_at,
+)
+
+TINY_S = 1e-12
+FEWEST = 1e-3
+"""Fewest sequences that a steady state is asked for: nothing decodes where answers are one token long."""
+SATURATION = 0.98
+"""Share of the highest rate above which a queue does not drain within a run: the answer is `saturated`."""
+
+
+def _steady(case: Case, running: Number) -> Steady:
+    return steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running)
+
+
+def _decode_steps(case: Case) -> Number:
+    return np.maximum((case.lengths.osl - 1.0) / case.speculation.tokens_per_step, 0.0)
+
+
+def arrival_s(case: Case) -> Number:
+    """What a request spends before a scheduler sees it."""
+    parameters = case.machine.parameters
+    return parameters.request_s + parameters.prompt_token_s * case.lengths.isl
+
+
+def single(case: Case) -> Outcome:
+    """One request, nothing else: its prefill, then a step a token. All but one of the replicas idle."""
+    ttft = arrival_s(case) + prefill_alone_s(case.machine, case.lengths, case.limits)
+    tpot = decode_step_s(case.machine, case.lengths, 1.0, case.speculation) / case.speculation.tokens_per_step
+    rate = 1.0 / (ttft + tpot * (case.lengths.osl - 1.0))
+    return Outcome(
+        ttft_s=ttft,
+        wait_s=0.0 * ttft,
+        tpot_s=tpot,
+        running=1.0,
+        requests_per_s=rate / case.replicas,
+        steady=_steady(case, 1.0),
+    )
+
+
+def static(case: Case) -> Outcome:
+    """`batch` requests that start together and leave together; what does not fit runs in further waves."""
+    batch = np.maximum(case.load.batch / case.replicas, 1.0)
+    together = np.minimum(batch, case.limits.sequences)
+    waves = np.ceil(batch / together)
+    prefill = prefill_alone_s(case.machine, case.lengths, case.limits, requests=together)
+    ttft = arrival_s(case) + prefill
+    step = decode_step_s(case.machine, case.lengths, together, case.speculation)
+    tpot = step / case.speculation.tokens_per_step
+    wave = ttft + tpot * (case.lengths.osl - 1.0)
+    wait = (waves - 1.0) / 2.0 * wave
+    rate = batch / (wave * waves)
+    return Outcome(
+        ttft_s=ttft + wait,
+        wait_s=wait,
+        tpot_s=tpot,
+        running=together,
+        requests_per_s=rate,
+        steady=_steady(case, together),
+    )
+
+
+def own_prefill_s(case: Case, steady: Steady) -> Number:
+    """From the first step that takes a prompt in to its first token, under load."""
+    steps, _ = prompt_chunks(case.lengths, case.limits)
+    ridden = steady.plain_step_s * case.machine.parameters.mixed_fraction + steady.prefill_delta_s
+    return arrival_s(case) + steps * ridden
+
+
+def _prefill_wait_s(steady: Steady) -> Number:
+    """Half a step until the scheduler looks, and the prompts ahead: an M/D/1 queue of prefill work.
+
+    `rho * work / (2 * (1 - rho))`, rho the share of time that goes into prefill, at most 0.95.
+
+    Source: Pollaczek 1930, Khinchine 1932 (M/G/1 mean wait, constant service).
+    """
+    rho = np.minimum(steady.requests_per_s * steady.prompt_work_s, 0.95)
+    return steady.tpot_s / 2.0 + rho * steady.prompt_work_s / (2.0 * (1.0 - rho))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One round of the closed loop's fixed point."""
+
+    steady: Steady
+    serving_s: Number
+    ttft_s: Number
+
+    def running(self, inside: Number) -> Number:
+        """Of the `inside` requests those that decode, by Little's law."""
+        cycle_s = np.maximum(self.serving_s + self.ttft_s, TINY_S)
+        return np.maximum(inside * self.serving_s / cycle_s, FEWEST)
+
+
+def _turn(case: Case, inside: Number, running: Number) -> _Turn:
+    steady = _steady(case, running)
+    burst_s = case.machine.parameters.burst_fraction * (inside - 1.0) / 2.0 * steady.prompt_work_s
+    waiting = np.where(inside > 1, _prefill_wait_s(steady) + burst_s, 0.0)
+    return _Turn(
+        steady=steady,
+        serving_s=_decode_steps(case) * steady.tpot_s * case.speculation.tokens_per_step,
+        ttft_s=own_prefill_s(case, steady) + waiting,
+    )
+
+
+def closed(case: Case) -> Outcome:
+    """Clients that each wait for their answer: those beyond the batch limit queue, the rest are served.
+
+    Little's law closes the loop: `running = clients * decode time / (decode time + TTFT)`. A share of the
+    requests (`burst_fraction`) waits for half of the others' prompts: runs start with all clients at once.
+    No loop is faster than the steady state in which every seat decodes.
+    """
+    clients = np.maximum(case.load.concurrency / case.replicas, 1.0)
+    inside = np.minimum(clients, case.limits.sequences)
+    turn = _turn(case, inside, inside)
+    highest_rate = turn.steady.requests_per_s
+    for _ in range(ROUNDS - 1):
+        turn = _turn(case, inside, turn.running(inside))
+    steady, running = turn.steady, turn.running(inside)
+    rate = np.minimum(inside / (turn.serving_s + turn.ttft_s), highest_rate)
+    ttft = np.maximum(clients / rate - turn.serving_s, turn.ttft_s)
+    return Outcome(
+        ttft_s=ttft,
+        wait_s=ttft - own_prefill_s(case, steady),
+        tpot_s=steady.tpot_s,
+        running=np.minimum(running, steady.running),
+        requests_per_s=rate,
+        steady=steady,
+    )
+
+
+def highest(case: Case) -> Steady:
+    """The steady state with every seat taken: what offline work and saturation are made of."""
+    most = np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0))
+    return _steady(case, most)
+
+
+def offline(case: Case) -> Outcome:
+    """Everything queued at once: the highest steady state; TTFT is the length of the run, not a latency."""
+    steady = highest(case)
+    return Outcome(
+        ttft_s=np.inf * steady.tpot_s,
+        wait_s=np.inf * steady.tpot_s,
+        tpot_s=steady.tpot_s,
+        running=steady.running,
+        requests_per_s=steady.requests_per_s,
+        steady=steady,
+        saturated=np.ones_like(steady.tpot_s),
+    )
+
+
+def rate(case: Case) -> Outcome:
+    """Poisson arrivals at `rate_per_s`.
+
+    The batch at which as many leave as come is found by bisection of its logarithm.
+    """
+    wanted = case.load.rate_per_s / case.replicas
+    best = highest(case)
+    low, high = np.zeros_like(best.tpot_s), np.log2(np.maximum(case.limits.sequences, 1.0))
+    low = low - 10.0
+    for _ in range(RATE_ROUNDS):
+        middle = (low + high) / 2.0
+        enough = _steady(case, 2.0**middle).requests_per_s >= wanted
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    steady = _steady(case, 2.0 ** ((low + high) / 2.0))
+    saturated = np.where(wanted > best.requests_per_s * SATURATION, 1.0, 0.0)
+    own = own_prefill_s(case, steady)
+    wait = np.where(saturated > 0, np.inf, _prefill_wait_s(steady))
+    return Outcome(
+        ttft_s=own + wait,
+        wait_s=wait,
+        tpot_s=np.where(saturated > 0, best.tpot_s, steady.tpot_s),
+        running=np.where(saturated > 0, best.running, steady.running),
+        requests_per_s=np.minimum(wanted, best.requests_per_s),
+        steady=steady,
+        saturated=saturated,
+    )
+
+
+COMPOSITIONS = {"single": single, "static": static, "closed": closed, "rate": rate, "offline": offline}

@@ -1,0 +1,161 @@
+"""What is asked of the serving model and what it answers; `prepare` turns a question into a `Case`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from chipwise.errors import InputError
+from chipwise.parallelism import LayerShards, Number
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.parameters import Parameters
+from chipwise.perf.steady import Lengths, Limits, Speculation, Steady, acceptance_length, sequence_limit
+from chipwise.perf.steps import Machine
+from chipwise.perf.work import Work, work_of
+
+LoadKind = Literal["single", "static", "closed", "rate", "offline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLoad:
+    """What the deployment is asked. Numbers broadcast; `concurrency`, `rate_per_s`, `batch` are totals.
+
+    `kind`: `single` (one request alone), `static` (`batch` requests start together), `closed`
+    (`concurrency` clients that each send the next request when the last is answered), `rate` (`rate_per_s`
+    arrivals, Poisson), `offline` (all queued).
+    """
+
+    kind: LoadKind
+    isl: Number
+    osl: Number
+    concurrency: Number = 1.0
+    rate_per_s: Number = 0.0
+    batch: Number = 1.0
+    requests: Number = np.inf
+    """Requests of the whole run where known: fewer than the batch limit cap an offline batch."""
+    prefix_hit_fraction: Number = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingInput:
+    """A laid-out model, a device, an engine's limits and a load: one candidate or arrays that broadcast."""
+
+    shards: LayerShards | Work
+    hardware: Hardware
+    parameters: Parameters
+    weight_bytes: Mapping[str, Number]
+    """Bytes a parameter takes by weight format of the model, scales counted."""
+    kv_element_bytes: Number
+    kv_pool_bytes: Number
+    """Per device: what the engine takes for the cache."""
+    max_num_seqs: Number
+    """Per data-parallel rank of a replica."""
+    chunk_tokens: Number
+    """Prefill tokens that one step carries at most, per rank."""
+    load: ServingLoad
+    replicas: Number = 1.0
+    eager: Number = 0.0
+    draft_tokens: Number = 0.0
+    acceptance: Number = 0.0
+    draft_s: Number = 0.0
+    """Seconds that drafting adds to a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPrediction:
+    """Medians (no range yet) in base units; `running` is per replica, throughput of all replicas.
+
+    `ttft_s`, `tpot_s` are means under the load; `wait_s` is the part of `ttft_s` that is queueing. Where
+    `saturated`, TTFT grows with the length of the run and is infinite here.
+    """
+
+    ttft_s: Number
+    tpot_s: Number
+    e2e_s: Number
+    isolated_ttft_s: Number
+    isolated_tpot_s: Number
+    requests_per_s: Number
+    output_tokens_per_s: Number
+    total_tokens_per_s: Number
+    running: Number
+    sequence_limit: Number
+    saturated: Number
+    saturation_rate_per_s: Number
+    wait_s: Number
+    plain_step_s: Number
+    prefill_delta_s: Number
+    prefill_share: Number
+    prefill_utilisation: Number
+    own_prefill_s: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A `ServingInput` prepared: what every composition needs."""
+
+    machine: Machine
+    lengths: Lengths
+    limits: Limits
+    speculation: Speculation
+    replicas: Number
+    load: ServingLoad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a composition finds for one replica."""
+
+    ttft_s: Number
+    wait_s: Number
+    tpot_s: Number
+    running: Number
+    requests_per_s: Number
+    steady: Steady
+    saturated: Number = 0.0
+
+
+def prepare(asked: ServingInput) -> Case:
+    """Gather the work and find the limits.
+
+    Raises:
+        InputError: lengths below one token, or a prefix-hit fraction outside 0 to 1.
+    """
+    load = asked.load
+    if np.any(np.asarray(load.isl) < 1) or np.any(np.asarray(load.osl) < 1):
+        raise InputError(
+            "isl and osl must be at least one token",
+            why="a request has a prompt and an answer",
+            fix="give the mean lengths in tokens: --isl 1024 --osl 256",
+        )
+    hit = np.asarray(load.prefix_hit_fraction)
+    if np.any((hit < 0) | (hit > 1)):
+        raise InputError(
+            "the prefix-hit fraction must lie between 0 and 1",
+            why="it is the share of prompt tokens found in the cache",
+            fix="--prefix-hit 0.5",
+        )
+    work = asked.shards if isinstance(asked.shards, Work) else work_of(asked.shards)
+    machine = Machine(
+        work=work,
+        hardware=asked.hardware,
+        parameters=asked.parameters,
+        weight_bytes=asked.weight_bytes,
+        kv_element_bytes=asked.kv_element_bytes,
+        eager=asked.eager,
+    )
+    lengths = Lengths(isl=load.isl, osl=load.osl, cached=load.isl * load.prefix_hit_fraction)
+    most = sequence_limit(
+        machine, lengths, kv_pool_bytes=asked.kv_pool_bytes, max_num_seqs=asked.max_num_seqs
+    )
+    accepted = acceptance_length(draft_tokens=asked.draft_tokens, acceptance=asked.acceptance)
+    return Case(
+        machine=machine,
+        lengths=lengths,
+        limits=Limits(sequences=most, chunk_tokens=np.maximum(asked.chunk_tokens, 1.0)),
+        speculation=Speculation(draft_tokens=asked.draft_tokens, accepted=accepted, draft_s=asked.draft_s),
+        replicas=asked.replicas,
+        load=load,
+    )

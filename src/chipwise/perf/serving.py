@@ -1,0 +1,180 @@
+"""Takes a model laid over devices and a load; gives latency and throughput, and their terms.
+
+Five kinds of load are five compositions (`compositions.py`) of the same step times (`steady.py`,
+`steps.py`). Everything is per replica inside; `replicas` copies share the load evenly, and throughput is
+reported for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf.compositions import COMPOSITIONS, arrival_s, highest, own_prefill_s, single
+from chipwise.perf.load import Case, Outcome, ServingInput, ServingPrediction, prepare
+from chipwise.perf.steady import chunk_load, decode_load, prompt_chunks
+from chipwise.perf.steps import BOUNDS, OVERHEAD, StepLoad, step_terms
+from chipwise.perf.work import Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingTerm:
+    """One operation: its part of a request's TTFT and of its TPOT. The parts of all terms add up to both."""
+
+    operation: str
+    prefill_s: Number
+    decode_s: Number
+    bound: Number
+    """Place in `steps.BOUNDS`."""
+
+
+def predict_serving(asked: ServingInput) -> ServingPrediction:
+    """Latency and throughput of `asked` under its load; every field has the broadcast shape of the inputs.
+
+    Raises:
+        InputError: impossible lengths or fractions.
+        KeyError: a weight format of the model has no rate or no size.
+    """
+    case = prepare(asked)
+    return _prediction(case, COMPOSITIONS[asked.load.kind](case))
+
+
+def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
+    alone = single(case)
+    best = highest(case)
+    rate = outcome.requests_per_s * case.replicas
+    return ServingPrediction(
+        ttft_s=outcome.ttft_s,
+        tpot_s=outcome.tpot_s,
+        e2e_s=outcome.ttft_s + outcome.tpot_s * (case.lengths.osl - 1.0),
+        isolated_ttft_s=alone.ttft_s,
+        isolated_tpot_s=alone.tpot_s,
+        requests_per_s=rate,
+        output_tokens_per_s=rate * case.lengths.osl,
+        total_tokens_per_s=rate * (case.lengths.osl + case.lengths.isl),
+        running=outcome.running,
+        sequence_limit=case.limits.sequences,
+        saturated=outcome.saturated,
+        saturation_rate_per_s=best.requests_per_s * case.replicas,
+        wait_s=outcome.wait_s,
+        plain_step_s=outcome.steady.plain_step_s,
+        prefill_delta_s=outcome.steady.prefill_delta_s,
+        prefill_share=outcome.steady.prefill_share,
+        prefill_utilisation=outcome.steady.requests_per_s * outcome.steady.prompt_work_s,
+        own_prefill_s=own_prefill_s(case, outcome.steady),
+    )
+
+
+def serving_terms(asked: ServingInput) -> list[ServingTerm]:
+    """Where TTFT and TPOT go, operation by operation; the parts add up to `ttft_s` and `tpot_s`.
+
+    A prompt's operations are those of the steps that carry it; what TTFT has beyond them (arrival, queue) is
+    `waiting`. A token's operations are those of a step without prefill; what others' prompts add is
+    `prefill of others`.
+    """
+    case = prepare(asked)
+    outcome = COMPOSITIONS[asked.load.kind](case)
+    prefill = _operations(case, _prompt_step(case, outcome))
+    steps = _prompt_steps(case, outcome, sum(seconds for seconds, _ in prefill.values()))
+    yielded = case.speculation.tokens_per_step
+    decode = _operations(case, decode_load(case.lengths, outcome.running, case.speculation))
+    terms = [
+        _term(name, prefill.get(name), decode.get(name), (steps, 1.0 / yielded))
+        for name in dict.fromkeys([*prefill, *decode])
+    ]
+    rest_ttft = outcome.ttft_s - sum(term.prefill_s for term in terms)
+    rest_tpot = outcome.tpot_s - sum(term.decode_s for term in terms)
+    return [
+        *terms,
+        ServingTerm(operation="waiting", prefill_s=rest_ttft, decode_s=0.0 * rest_tpot, bound=OVERHEAD),
+        ServingTerm(
+            operation="prefill of others", prefill_s=0.0, decode_s=rest_tpot, bound=_longest_bound(prefill)
+        ),
+    ]
+
+
+Operations = dict[str, tuple[Number, Number]]
+
+
+def _operations(case: Case, load: StepLoad) -> Operations:
+    """Seconds through all stages and bound, by operation; of equal names the longest one binds."""
+    found: dict[str, tuple[Number, Number, Number]] = {}
+    for term in step_terms(case.machine, load):
+        seconds = term.seconds * case.machine.work.pp
+        total, longest, bound = found.get(term.operation, (0.0, -1.0, OVERHEAD))
+        found[term.operation] = (
+            total + seconds,
+            np.maximum(longest, seconds),
+            np.where(seconds > longest, term.bound, bound),
+        )
+    return {name: (total, bound) for name, (total, _, bound) in found.items()}
+
+
+def _longest_bound(operations: Operations) -> Number:
+    """What binds the longest operation of a step."""
+    longest: Number = -1.0
+    found: Number = OVERHEAD
+    for seconds, bound in operations.values():
+        found = np.where(np.asarray(seconds) > longest, bound, found)
+        longest = np.maximum(longest, seconds)
+    return found
+
+
+def _prompt_step(case: Case, outcome: Outcome) -> StepLoad:
+    mixed = case.machine.parameters.mixed_fraction
+    alone = case.load.kind in {"single", "static"}
+    beside = 0.0 * outcome.running if alone else outcome.running * mixed
+    _, chunk = prompt_chunks(case.lengths, case.limits)
+    return chunk_load(case.lengths, beside, chunk)
+
+
+def _prompt_steps(case: Case, outcome: Outcome, step: Number) -> Number:
+    """How many such steps a prompt takes: what its own prefill takes over what one step takes."""
+    own = (
+        outcome.ttft_s - outcome.wait_s
+        if case.load.kind in {"single", "static"}
+        else own_prefill_s(case, outcome.steady)
+    )
+    return (own - arrival_s(case)) / step
+
+
+def _term(
+    name: str,
+    prefill: tuple[Number, Number] | None,
+    decode: tuple[Number, Number] | None,
+    times: tuple[Number, Number],
+) -> ServingTerm:
+    prefill_s = prefill[0] * times[0] if prefill else 0.0
+    decode_s = decode[0] * times[1] if decode else 0.0
+    first, second = (prefill or (0.0, OVERHEAD)), (decode or (0.0, OVERHEAD))
+    bound = np.where(np.asarray(decode_s) > 0, second[1], first[1])
+    return ServingTerm(operation=name, prefill_s=prefill_s, decode_s=decode_s, bound=bound)
+
+
+def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[ServingTerm]) -> list[str]:
+    """What most of a request's time goes into, one name of `steps.BOUNDS` an element of the flattened answer.
+
+    `capacity`: every seat is taken because the cache holds no more, and the load asks for more.
+    """
+    tokens = np.asarray(asked.load.osl) - 1.0
+    shape = np.shape(prediction.tpot_s)
+    sums = np.zeros((len(BOUNDS), *shape))
+    for term in terms:
+        seconds = np.broadcast_to(
+            np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0) + term.decode_s * tokens, shape
+        )
+        for index in range(len(BOUNDS)):
+            sums[index] += np.where(np.asarray(term.bound) == index, seconds, 0.0)
+    place = np.argmax(sums, axis=0)
+    full = prediction.sequence_limit < np.asarray(asked.max_num_seqs) * _ranks(asked)
+    asks_more = (np.asarray(prediction.running) >= 0.95 * prediction.sequence_limit) & (
+        np.asarray(asked.load.kind in {"closed", "offline", "rate"})
+    )
+    place = np.where(full & asks_more, BOUNDS.index("capacity"), place)
+    return [BOUNDS[one] for one in np.ravel(place)]
+
+
+def _ranks(asked: ServingInput) -> Number:
+    return asked.shards.dp if isinstance(asked.shards, Work) else asked.shards.split.dp

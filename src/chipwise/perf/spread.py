@@ -1,0 +1,86 @@
+"""How TTFT and TPOT spread over the requests of one load: a named analytic approximation, no simulation.
+
+METHOD says what it is. It knows queueing for prefill, the burst a closed loop starts with, unequal prompt
+lengths, and how often others' prompts interrupt a request; it does not know bursts of arrivals, preemption
+or a slow client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf.load import ServingPrediction
+
+METHOD = (
+    "analytic: exponential tail of an M/G/1 queue for TTFT, "
+    "normal approximation of Poisson interruptions for TPOT"
+)
+NORMAL_QUANTILES = {0.5: 0.0, 0.9: 1.2815515655, 0.95: 1.6448536270, 0.99: 2.3263478740}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Mean and percentiles over requests, seconds."""
+
+    mean: Number
+    p50: Number
+    p90: Number
+    p95: Number
+    p99: Number
+
+
+def queue_wait_s(*, mean_wait_s: Number, utilisation: Number, quantile: float) -> Number:
+    """Wait that a share `quantile` of requests does not exceed: `P(W > t) = rho * exp(-t * rho / mean)`.
+
+    Source: exponential tail of M/G/1 in heavy traffic (Kingman, "The single server queue in heavy traffic",
+    1961).
+
+    >>> round(float(queue_wait_s(mean_wait_s=1.0, utilisation=0.5, quantile=0.9)), 3)
+    3.219
+    """
+    rho = np.clip(utilisation, 1e-6, 0.999)
+    return np.maximum(mean_wait_s / rho * np.log(rho / (1.0 - quantile)), 0.0)
+
+
+def ttft_spread(prediction: ServingPrediction, *, isl_cv: Number = 0.0) -> Spread:
+    """Percentiles of TTFT: log-normal prompt lengths, a uniform wait for a step, the prefill queue.
+
+    Args:
+        prediction: what `predict_serving` said; a saturated load has no percentiles (infinite).
+        isl_cv: standard deviation of prompt length over its mean.
+    """
+    step = np.minimum(prediction.tpot_s, prediction.wait_s * 2.0)
+    queueing = np.maximum(prediction.wait_s - step / 2.0, 0.0)
+    sigma = np.sqrt(np.log1p(np.asarray(isl_cv) ** 2))
+    base = prediction.ttft_s - prediction.wait_s
+
+    def at(quantile: float) -> Number:
+        length = np.exp(sigma * NORMAL_QUANTILES[quantile] - sigma**2 / 2.0)
+        queue = queue_wait_s(
+            mean_wait_s=queueing, utilisation=prediction.prefill_utilisation, quantile=quantile
+        )
+        found: Number = base * length + step * quantile + queue
+        return found
+
+    return Spread(mean=prediction.ttft_s, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))
+
+
+def tpot_spread(prediction: ServingPrediction, *, steps: Number) -> Spread:
+    """Percentiles of TPOT: a request of `steps` decode steps is interrupted by a Poisson number of prompts.
+
+    Mean `share * steps`, standard deviation its root; each interruption takes `prefill_delta_s`.
+    """
+    count = np.maximum(steps, 1.0)
+    mean = prediction.tpot_s
+    share = np.maximum(prediction.prefill_share, 0.0)
+    scale = mean / np.maximum(prediction.plain_step_s + share * prediction.prefill_delta_s, 1e-12)
+    deviation = prediction.prefill_delta_s * np.sqrt(share * count) / count * scale
+
+    def at(quantile: float) -> Number:
+        found: Number = mean + NORMAL_QUANTILES[quantile] * deviation
+        return found
+
+    return Spread(mean=mean, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))

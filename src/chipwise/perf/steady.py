@@ -1,0 +1,211 @@
+"""Continuous batching in its steady state: sequences that decode, step time, prompt work.
+
+Every formula describes one replica and takes a `Machine`, a `Lengths` and limits, all of which broadcast.
+
+A running sequence needs `osl - 1` decode steps. In the same time the scheduler must prefill as many prompts
+as finish, so a step carries `b * isl / osl` prompt tokens on average, in chunks of `c` tokens: a share `f`
+of the steps carries a chunk and is longer by `delta`. `tpot = t0 + f * delta` (prefill/decode
+interference).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf.steps import Machine, StepLoad, step_s
+from chipwise.perf.work import cache_bytes_per_sequence
+
+ROUNDS = 4
+"""Fixed-point rounds of a closed loop; the share of time in prefill is stable to a per cent after three."""
+RATE_ROUNDS = 10
+"""Bisections (halvings of the log of the batch) for a request rate: 4096 to 1 in steps finer than 1 %."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Mean lengths of a request. `cached` prompt tokens need no prefill."""
+
+    isl: Number
+    osl: Number
+    cached: Number = 0.0
+
+    @property
+    def fresh(self) -> Number:
+        """Prompt tokens to prefill: at least one."""
+        return np.maximum(self.isl - self.cached, 1.0)
+
+    @property
+    def decode_context(self) -> Number:
+        """Mean tokens a decoding sequence looks back at: the prompt and half of the output."""
+        return self.isl + self.osl / 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the scheduler allows a replica: sequences that run together, prefill tokens in a step."""
+
+    sequences: Number
+    chunk_tokens: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Draft tokens a step and the mean number accepted; each step yields `1 + accepted` tokens."""
+
+    draft_tokens: Number = 0.0
+    accepted: Number = 0.0
+    draft_s: Number = 0.0
+
+    @property
+    def tokens_per_step(self) -> Number:
+        """Tokens that a sequence gains each step."""
+        return 1.0 + self.accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """A replica in its steady state."""
+
+    running: Number
+    """Sequences that decode."""
+    tpot_s: Number
+    plain_step_s: Number
+    """A step without prefill tokens."""
+    prefill_delta_s: Number
+    """What a chunk of prefill adds to a step."""
+    prefill_share: Number
+    """Share of steps that carry a chunk."""
+    chunk_tokens: Number
+    requests_per_s: Number
+    prompt_work_s: Number
+    """Seconds that the prefill of one request takes from everyone."""
+
+
+def sequence_limit(
+    machine: Machine, lengths: Lengths, *, kv_pool_bytes: Number, max_num_seqs: Number
+) -> Number:
+    """Sequences of a replica that fit the cache and the scheduler; at least one per data-parallel rank.
+
+    A sequence holds its prompt, half of its output on average, and `reserve_fraction` of the other half
+    kept free.
+    """
+    held = lengths.isl + lengths.osl * (0.5 + 0.5 * machine.parameters.reserve_fraction)
+    each = cache_bytes_per_sequence(machine.work, context=held, element_bytes=machine.kv_element_bytes)
+    fits = np.floor(kv_pool_bytes / np.maximum(each, 1.0))
+    return np.maximum(np.minimum(fits, max_num_seqs), 1.0) * machine.work.dp
+
+
+def acceptance_length(*, draft_tokens: Number, acceptance: Number) -> Number:
+    """Mean accepted tokens of `draft_tokens` proposed.
+
+    Each is accepted with probability `acceptance` if all before it were: `(1 - a ** (k + 1)) / (1 - a) - 1`.
+
+    Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding", 2023,
+    eq. 1.
+
+    >>> round(float(acceptance_length(draft_tokens=3.0, acceptance=0.5)), 3)
+    0.875
+    """
+    a: Number = np.minimum(np.asarray(acceptance, dtype=float), 0.9999)
+    return (1.0 - a ** (draft_tokens + 1.0)) / (1.0 - a) - 1.0
+
+
+def prompt_chunks(lengths: Lengths, limits: Limits) -> tuple[Number, Number]:
+    """How many steps the prompt of one request takes, and the tokens each of them carries."""
+    steps = np.ceil(lengths.fresh / limits.chunk_tokens)
+    return steps, lengths.fresh / steps
+
+
+def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, requests: Number = 1.0) -> Number:
+    """Prefill of `requests` prompts that come together to an idle replica.
+
+    The prompts fill steps of `chunk_tokens`; all steps are alike but for what lies behind the chunk, so one
+    step at the mean past stands for all.
+    """
+    total = lengths.fresh * requests
+    steps = np.ceil(total / (limits.chunk_tokens * machine.work.dp))
+    own_steps = np.ceil(lengths.fresh / limits.chunk_tokens)
+    one = StepLoad(
+        prefill_tokens=total / steps,
+        prefill_sequences=np.maximum(requests / steps * own_steps, requests / np.maximum(steps, requests)),
+        prefill_past=lengths.cached + (lengths.fresh - lengths.fresh / own_steps) / 2.0,
+    )
+    return _pipelined(machine, steps) * step_s(machine, one)
+
+
+def _pipelined(machine: Machine, steps: Number) -> Number:
+    """Full passages of a pipeline that `steps` chunks take: `(steps + pp - 1) / pp`."""
+    return (steps + machine.work.pp - 1.0) / machine.work.pp
+
+
+def decode_load(lengths: Lengths, running: Number, speculation: Speculation) -> StepLoad:
+    """A step of `running` decoding sequences and no prefill."""
+    return StepLoad(
+        decode_sequences=running,
+        decode_context=lengths.decode_context,
+        tokens_per_sequence=1.0 + speculation.draft_tokens,
+    )
+
+
+def chunk_load(lengths: Lengths, beside: Number, chunk: Number) -> StepLoad:
+    """A step that carries `chunk` prefill tokens, `beside` sequences decoding with them.
+
+    Of a long prompt the mean chunk stands behind half of the others.
+    """
+    own_steps = np.ceil(lengths.fresh / np.maximum(chunk, 1.0))
+    return StepLoad(
+        prefill_tokens=chunk,
+        prefill_sequences=np.maximum(chunk / lengths.fresh, 1.0),
+        prefill_past=lengths.cached + (lengths.fresh - lengths.fresh / own_steps) / 2.0,
+        decode_sequences=beside,
+        decode_context=lengths.decode_context,
+    )
+
+
+def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> Number:
+    """A step of `running` decoding sequences and no prefill."""
+    return step_s(machine, decode_load(lengths, running, speculation)) + speculation.draft_s
+
+
+def _chunk_delta(
+    machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number
+) -> Number:
+    """What `chunk` prefill tokens add to a step of `running` decodes, or take in a step of their own."""
+    mixed = machine.parameters.mixed_fraction
+    load = chunk_load(lengths, running * mixed, chunk)
+    return np.maximum(step_s(machine, load) - plain_s * mixed, 0.0)
+
+
+def steady_at(
+    machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, *, running: Number
+) -> Steady:
+    """The steady state in which `running` sequences decode and prompts arrive as fast as sequences finish.
+
+    Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
+    the prompts of more would not fit into their steps.
+    """
+    pp, dp = machine.work.pp, machine.work.dp
+    steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
+    budget = limits.chunk_tokens * dp
+    mixed = machine.parameters.mixed_fraction > 0.5
+    most = np.where(mixed, budget * pp * steps_of_one / lengths.fresh, np.inf)
+    decoding = np.minimum(running, most)
+    per_step = decoding * lengths.fresh / steps_of_one / pp
+    chunk = np.minimum(budget, np.maximum(per_step, np.minimum(lengths.fresh, budget)))
+    plain_s = decode_step_s(machine, lengths, decoding, speculation)
+    delta_s = _chunk_delta(machine, lengths, decoding, plain_s, chunk)
+    share = per_step / chunk
+    step = plain_s + share * delta_s
+    return Steady(
+        running=decoding,
+        tpot_s=step / speculation.tokens_per_step,
+        plain_step_s=plain_s,
+        prefill_delta_s=delta_s,
+        prefill_share=share,
+        chunk_tokens=chunk,
+        requests_per_s=decoding / (steps_of_one * step),
+        prompt_work_s=lengths.fresh / chunk * delta_s,
+    )

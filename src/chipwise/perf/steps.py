@@ -1,0 +1,293 @@
+"""Seconds of one engine step: some prefill tokens, some decoding sequences, through every layer of a replica.
+
+The step is described per replica (`StepLoad`); data-parallel attention ranks share it evenly. With pp
+stages the batch is cut into pp micro-batches that follow each other, so a token takes pp stage times and pp
+micro-batches are under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf import operators as op
+from chipwise.perf.collectives import all_reduce_s, all_to_all_s, send_s
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.parameters import Parameters
+from chipwise.perf.work import GemmWork, LayerWork, Work
+
+COMPUTE, BANDWIDTH, COMMUNICATION, OVERHEAD = 0.0, 1.0, 2.0, 3.0
+BOUNDS = ("compute", "bandwidth", "communication", "overhead", "capacity")
+ACTIVATION_BYTES = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLoad:
+    """What one step of a replica carries."""
+
+    prefill_tokens: Number = 0.0
+    prefill_past: Number = 0.0
+    """Tokens already cached of the sequences being prefilled."""
+    prefill_sequences: Number = 0.0
+    decode_sequences: Number = 0.0
+    decode_context: Number = 0.0
+    tokens_per_sequence: Number = 1.0
+    """Tokens that a decoding sequence puts through the model: 1, with speculation 1 + draft tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where a step runs: the work of a device, its rates, the fitted numbers, and bytes per element."""
+
+    work: Work
+    hardware: Hardware
+    parameters: Parameters
+    weight_bytes: Mapping[str, Number]
+    """Bytes a parameter takes by weight format, scales counted."""
+    kv_element_bytes: Number
+    eager: Number = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One operation of a step: seconds of all its layers, and what bound it (place in `BOUNDS`)."""
+
+    operation: str
+    seconds: Number
+    bound: Number
+
+
+def _of_roofline(operation: str, count: Number, roof: op.Roofline) -> Term:
+    bound = np.where(roof.compute_s >= roof.bandwidth_s, COMPUTE, BANDWIDTH)
+    return Term(operation=operation, seconds=count * roof.seconds, bound=bound)
+
+
+def _bandwidth(machine: Machine) -> Number:
+    return machine.hardware.memory_bandwidth_bytes_per_s * machine.parameters.bandwidth_fraction
+
+
+def _gemm_rate(machine: Machine, name: str) -> Number:
+    hardware = machine.hardware
+    widened = np.where(hardware.widened.get(name, 0.0), machine.parameters.widened_fraction, 1.0)
+    return hardware.gemm_flops_per_s[name] * widened
+
+
+def gemm_term(machine: Machine, gemm: GemmWork, *, count: Number, tokens: Number) -> Term:
+    """GEMMs of one part and format for `tokens` tokens on the device, `count` layers of them."""
+    roof = op.roofline(
+        flops=op.gemm_flops(tokens=tokens, params=gemm.params),
+        flops_per_s=_gemm_rate(machine, gemm.format) * machine.parameters.compute_fraction,
+        size_bytes=op.gemm_bytes(
+            tokens=tokens,
+            params=gemm.params,
+            weight_bytes=machine.weight_bytes[gemm.format],
+            activations=gemm.activations,
+        ),
+        bytes_per_s=_bandwidth(machine),
+    )
+    return _of_roofline(gemm.operation, count * (tokens > 0), roof)
+
+
+def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
+    """Routed experts on the fullest device for `tokens` tokens of the whole stage."""
+    experts = layer.experts
+    if experts is None:
+        return Term(operation="routed experts", seconds=0.0, bound=BANDWIDTH)
+    skew = np.where(machine.work.ep > 1, machine.parameters.expert_imbalance, 1.0)
+    pairs = tokens * experts.per_token * experts.local / experts.routed * skew
+    touched = op.distinct_experts(
+        tokens=tokens, routed=experts.routed, per_token=experts.per_token, local=experts.local
+    )
+    gemm = experts.gemm
+    roof = op.roofline(
+        flops=op.gemm_flops(tokens=pairs, params=gemm.params),
+        flops_per_s=_gemm_rate(machine, gemm.format) * machine.parameters.moe_compute_fraction,
+        size_bytes=op.gemm_bytes(
+            tokens=pairs,
+            params=0.0,
+            weight_bytes=0.0,
+            activations=gemm.activations,
+        )
+        + touched * gemm.params * machine.weight_bytes[gemm.format],
+        bytes_per_s=_bandwidth(machine),
+    )
+    return _of_roofline("routed experts", layer.count, roof)
+
+
+def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
+    """Attention of the prefill tokens; sparse attention looks back at `sparse_tokens` at most."""
+    cache, dp = layer.cache, machine.work.dp
+    tokens = load.prefill_tokens / dp
+    each = load.prefill_tokens / np.maximum(load.prefill_sequences, 1.0)
+    if cache.kind in {"linear", "mamba", "none"}:
+        size = op.state_bytes(
+            state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=0.0, tokens=tokens
+        )
+        roof = op.roofline(flops=0.0, flops_per_s=1.0, size_bytes=size, bytes_per_s=_bandwidth(machine))
+        return _of_roofline("attention", layer.count, roof)
+    window = cache.window_tokens or cache.sparse_tokens
+    flops = op.prefill_attention_flops(
+        query_heads=cache.query_heads,
+        head_dims=cache.head_dim + cache.value_head_dim,
+        tokens=each,
+        past=load.prefill_past,
+        window=window,
+    )
+    rate = machine.hardware.attention_flops_per_s * machine.parameters.attention_compute_fraction
+    size = cache.elements_per_token * machine.kv_element_bytes * (tokens + load.prefill_past)
+    roof = op.roofline(
+        flops=flops * np.maximum(load.prefill_sequences, 1.0) / dp / machine.work.cp,
+        flops_per_s=rate,
+        size_bytes=size,
+        bytes_per_s=_bandwidth(machine),
+    )
+    return _of_roofline("attention", layer.count * (tokens > 0), roof)
+
+
+def _decode_head_dims(layer: LayerWork) -> Number:
+    """MLA decodes absorbed: scores over the latent and rotary parts, values over the latent."""
+    cache = layer.cache
+    if cache.kind == "mla":
+        return 2.0 * cache.kv_lora_rank + cache.rope_head_dim
+    return float(cache.head_dim + cache.value_head_dim)
+
+
+def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
+    """Attention of the decoding sequences: their caches (or states) are read once."""
+    cache, work = layer.cache, machine.work
+    sequences = load.decode_sequences / work.dp
+    span = load.decode_context / work.cp
+    if cache.window_tokens is not None:
+        span = np.minimum(span, cache.window_tokens)
+    read = span if cache.sparse_tokens is None else np.minimum(span, cache.sparse_tokens)
+    size = op.decode_attention_bytes(
+        cache_elements=cache.elements_per_token,
+        element_bytes=machine.kv_element_bytes,
+        sequences=sequences,
+        context=read,
+    )
+    size = size + cache.indexer_dim * sequences * span
+    size = size + op.state_bytes(
+        state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=sequences, tokens=0.0
+    )
+    flops = op.decode_attention_flops(
+        query_heads=cache.query_heads if cache.kind not in {"linear", "mamba", "none"} else 0.0,
+        head_dims=_decode_head_dims(layer),
+        sequences=sequences * load.tokens_per_sequence,
+        context=read,
+    )
+    roof = op.roofline(
+        flops=flops,
+        flops_per_s=machine.hardware.attention_flops_per_s * machine.parameters.attention_compute_fraction,
+        size_bytes=size,
+        bytes_per_s=machine.hardware.memory_bandwidth_bytes_per_s
+        * machine.parameters.cache_bandwidth_fraction,
+    )
+    return _of_roofline("attention", layer.count, roof)
+
+
+def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Number) -> Iterator[Term]:
+    for gemm in layer.gemms:
+        yield gemm_term(machine, gemm, count=layer.count, tokens=tokens)
+    if layer.experts is not None:
+        yield expert_term(machine, layer, tokens=tokens * machine.work.dp)
+    yield prefill_attention_term(machine, layer, load)
+    yield decode_attention_term(machine, layer, load)
+    elementwise = op.elementwise_bytes(tokens=tokens, hidden_size=machine.work.hidden_size) / _bandwidth(
+        machine
+    )
+    yield Term(operation="norms", seconds=layer.count * elementwise, bound=BANDWIDTH)
+    yield _layer_overhead(machine, layer, load)
+    yield from _communication(machine, layer, tokens)
+
+
+def _layer_overhead(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
+    parameters = machine.parameters
+    prefill = np.where(load.prefill_tokens > 0, parameters.prefill_kernel_s, 0.0)
+    eager = machine.eager * parameters.eager_kernel_s
+    each = layer.kernels * np.maximum(parameters.gap_s + prefill, eager)
+    routing = parameters.moe_layer_s if layer.experts is not None else 0.0
+    return Term(operation="launches", seconds=layer.count * (each + routing), bound=OVERHEAD)
+
+
+def _communication(machine: Machine, layer: LayerWork, tokens: Number) -> Iterator[Term]:
+    work, hardware, parameters = machine.work, machine.hardware, machine.parameters
+    size = tokens * work.hidden_size * ACTIVATION_BYTES
+    spread = work.dp > 1
+    routed = layer.experts is not None
+    reduces = layer.all_reduces - np.where(spread & np.asarray(routed), 1.0, 0.0)
+    each = all_reduce_s(size_bytes=size, devices=work.tp, hardware=hardware, parameters=parameters)
+    yield Term(
+        operation="all-reduce",
+        seconds=layer.count * reduces * np.where(np.asarray(work.tp) > 1, each, 0.0),
+        bound=COMMUNICATION,
+    )
+    if layer.experts is not None:
+        copies = np.minimum(layer.experts.per_token, work.tp * work.dp)
+        exchanged = size / work.tp * copies
+        once = all_to_all_s(
+            size_bytes=exchanged, devices=work.tp * work.dp, hardware=hardware, parameters=parameters
+        )
+        yield Term(
+            operation="all-to-all",
+            seconds=layer.count * np.where(spread, 2.0 * once, 0.0),
+            bound=COMMUNICATION,
+        )
+
+
+def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
+    """Every operation of a step of one pipeline stage, then what the engine adds.
+
+    Raises:
+        KeyError: a weight format of the model is not in `weight_bytes` or `gemm_flops_per_s`.
+    """
+    work, parameters = machine.work, machine.parameters
+    cut = _micro_batch(load, work.pp)
+    rank_tokens = (cut.prefill_tokens + cut.decode_sequences * cut.tokens_per_sequence) / work.dp
+    for layer in work.layers:
+        yield from _layer_terms(machine, layer, cut, rank_tokens)
+    sampled = (cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp
+    for gemm in work.head:
+        yield gemm_term(machine, gemm, count=1.0 / work.pp, tokens=sampled)
+    sampling = op.sampling_bytes(sequences=sampled, vocab_size=work.vocab_size) / _bandwidth(machine)
+    yield Term(operation="sampling", seconds=sampling / work.pp, bound=BANDWIDTH)
+    yield _pipeline_send(machine, rank_tokens)
+    sequences = (load.decode_sequences + load.prefill_sequences) / work.dp
+    prefill = np.where(load.prefill_tokens > 0, parameters.prefill_step_s, 0.0)
+    overhead = (parameters.step_s + prefill + parameters.sequence_s * sequences) / work.pp
+    yield Term(operation="engine", seconds=overhead, bound=OVERHEAD)
+
+
+def _pipeline_send(machine: Machine, tokens: Number) -> Term:
+    work = machine.work
+    devices = work.tp * work.dp * work.cp
+    across = np.where(devices * work.pp > machine.hardware.node_devices, 1.0, 0.0)
+    size = np.where(np.asarray(work.pp) > 1, tokens * work.hidden_size * ACTIVATION_BYTES / work.tp, 0.0)
+    once = send_s(size_bytes=size, across=across, hardware=machine.hardware, parameters=machine.parameters)
+    return Term(
+        operation="pipeline send", seconds=np.where(np.asarray(work.pp) > 1, once, 0.0), bound=COMMUNICATION
+    )
+
+
+def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
+    """A step's decodes are cut into `pp` micro-batches (at least one sequence); prefill chunks stay whole."""
+    sequences = np.where(load.decode_sequences > 0, np.maximum(load.decode_sequences / pp, 1.0), 0.0)
+    return StepLoad(
+        prefill_tokens=load.prefill_tokens,
+        prefill_past=load.prefill_past,
+        prefill_sequences=load.prefill_sequences,
+        decode_sequences=sequences,
+        decode_context=load.decode_context,
+        tokens_per_sequence=load.tokens_per_sequence,
+    )
+
+
+def step_s(machine: Machine, load: StepLoad) -> Number:
+    """Seconds until a step's tokens have passed every stage."""
+    total: Number = 0.0
+    for term in step_terms(machine, load):
+        total = total + term.seconds
+    return total * machine.work.pp

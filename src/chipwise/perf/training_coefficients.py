@@ -1,0 +1,75 @@
+"""The fitted numbers of the training model, resolved for a chip's generation, a format and a trainer: data."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+
+from chipwise.parallelism import Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingCoefficients:
+    """Efficiencies (of sheet rates), overlaps (fractions hidden behind compute) and overheads. Every field broadcasts."""
+
+    gemm_fraction: Number
+    """Of the dense peak of the job's format, reached by large GEMMs."""
+    expert_fraction: Number
+    """Of `gemm_fraction`, what grouped GEMMs of experts reach."""
+    attention_fraction: Number
+    """Of the bf16 peak, reached by attention."""
+    head_fraction: Number
+    """Of the bf16 peak, reached by the vocabulary head, which stays in bf16."""
+    bandwidth_fraction: Number
+    """Of the sheet memory bandwidth."""
+    elementwise_factor: Number
+    """Times an element kept by a layer is moved in one pass by norms, activations, casts and copies."""
+    routed_factor: Number
+    """The same for what is sent to experts: permutations, casts, activations."""
+    layer_s: Number
+    """Host time of one pass through one layer."""
+    moe_layer_s: Number
+    """Added for one pass through a layer that routes."""
+    link_fraction: Number
+    """Of the sheet rates of links and networks."""
+    tp_overlap_fraction: Number
+    ep_overlap_fraction: Number
+    dp_overlap_fraction: Number
+    step_s: Number
+    """Of every step: data loading, logging, gradient norms."""
+    spread_factor: Number
+    """`low = mid / spread`, `high = mid x spread`: holds 80 % of held-out sources."""
+
+
+NAMES = tuple(one.name for one in fields(TrainingCoefficients))
+
+
+@cache
+def _table() -> Mapping[tuple[str, str], float]:
+    text = resources.files("chipwise.perf").joinpath("data/training_coefficients.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return {(row["name"], row["scope"]): float(row["value"]) for row in rows}
+
+
+def training_coefficients(*, generation: str, precision: str, trainer: str) -> TrainingCoefficients:
+    """The coefficients of one chip generation, format and trainer.
+
+    The narrowest scope wins: `generation:hopper/fp8`, `generation:hopper`, `trainer:hf`, `precision:fp8`, `all`.
+
+    >>> 0.3 < training_coefficients(generation="hopper", precision="bf16", trainer="fsdp").gemm_fraction < 1.0
+    True
+    """
+    scopes = (
+        f"generation:{generation}/{precision}",
+        f"generation:{generation}",
+        f"trainer:{trainer}",
+        f"precision:{precision}",
+        "all",
+    )
+    known = _table()
+    return TrainingCoefficients(
+        **{name: next(known[name, scope] for scope in scopes if (name, scope) in known) for name in NAMES}
+    )

@@ -1,0 +1,63 @@
+"""Answers as JSON-ready data: dictionaries, lists, text, numbers, booleans and null."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date
+from typing import Any
+
+
+def as_json(answer: Any) -> Any:
+    """`answer` with dataclasses as objects by field name (`from_` as `from`), tuples and sets as lists.
+
+    `schema_version` comes first where there is one. numpy's scalars and arrays become numbers and lists.
+
+    Raises:
+        ValueError: a number is not finite; unknown is None, never NaN.
+        TypeError: a value of a type that JSON cannot hold.
+
+    >>> from chipwise.units import Range
+    >>> as_json({"ttft_s": Range(low=1.0, mid=2.0, high=3.0), "tied_with": (2,)})
+    {'ttft_s': {'low': 1.0, 'mid': 2.0, 'high': 3.0}, 'tied_with': [2]}
+    """
+    if isinstance(answer, bool | str | None):
+        return answer
+    if isinstance(answer, int | float):
+        return _number(answer)
+    if isinstance(answer, list | tuple):
+        return [as_json(item) for item in answer]
+    if isinstance(answer, AbstractSet):
+        return sorted(as_json(item) for item in answer)
+    fields = _fields(answer)
+    return _plain(answer) if fields is None else _object(fields)
+
+
+def _fields(answer: Any) -> Mapping[Any, Any] | None:
+    if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
+        return {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
+    return answer if isinstance(answer, Mapping) else None
+
+
+def _plain(answer: Any) -> Any:
+    """What a date or a value of numpy (known by its `tolist`, so that numpy is not imported) holds."""
+    if isinstance(answer, date):
+        return answer.isoformat()
+    if hasattr(answer, "tolist"):
+        return as_json(answer.tolist())
+    raise TypeError(f"{type(answer).__name__} has no place in JSON")
+
+
+def _number(value: float) -> int | float:
+    if isinstance(value, int):
+        return int(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is not a finite number: an unknown is None")
+    return float(value)
+
+
+def _object(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    names = sorted(fields, key=lambda name: name != "schema_version")  # stable: the rest keeps its order
+    return {str(name).removesuffix("_"): as_json(fields[name]) for name in names}

@@ -1,0 +1,130 @@
+"""The answer of `size` as a page: the bar, its terms, what is left for requests, what would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from chipwise.report.document import (
+    Bar,
+    Block,
+    Bullets,
+    Column,
+    Document,
+    Heading,
+    Line,
+    Pairs,
+    Part,
+    Table,
+    bad,
+    dim,
+    good,
+    line,
+    strong,
+    warn,
+)
+from chipwise.report.phrases import amount, gib, maybe, plural, times
+
+Answer = Mapping[str, Any]
+_Kind = Literal["held", "cache", "working", "reserved", "free", "over"]
+
+_KINDS: dict[str, _Kind] = {
+    "weights_bytes": "held",
+    "draft_bytes": "held",
+    "adapters_bytes": "held",
+    "gradients_bytes": "held",
+    "optimizer_bytes": "held",
+    "cache_bytes": "cache",
+    "activations_bytes": "working",
+    "graphs_bytes": "working",
+    "overhead_bytes": "working",
+    "reserved_bytes": "reserved",
+}
+
+
+def memory_page(answer: Answer) -> Document:
+    """The whole page."""
+    blocks: list[Block] = [Heading(line=_verdict(answer), level=1), memory_bar(answer)]
+    blocks.append(Pairs(rows=_room(answer)))
+    if answer.get("table"):
+        note = dim("  down: context; across: requests in flight; \u2717 does not fit")
+        blocks += [Heading(line=line("Cache of one chip", note)), _table(answer)]
+    if answer["to_make_it_fit"]:
+        blocks += [Heading(line=line("To make it fit")), _remedies(answer)]
+    blocks += [Bullets(items=tuple(line(text) for text in answer["warnings"]), mark=warn("!"))]
+    return Document(blocks=tuple(blocks))
+
+
+def _verdict(answer: Answer) -> Line:
+    word = good("fits") if answer["fits"] else bad("does not fit")
+    return line(word, f" on {times(answer['chips'], answer['chip'])}", dim(f"  {answer['evidence']}"))
+
+
+def memory_bar(answer: Answer, indent: int = 0) -> Bar:
+    """The memory of the fullest chip: every term, what is free, or what lies beyond it."""
+    per_chip = answer["per_chip"]
+    terms = [(name, per_chip.get(name) or 0) for name in _KINDS]
+    parts = [_part(name.removesuffix("_bytes"), size, _KINDS[name]) for name, size in terms if size]
+    free, short = per_chip["free_bytes"], answer["shortfall_bytes"]
+    parts += [_part("free", free, "free")] if free else []
+    caption = line("one chip ", strong(gib(per_chip["capacity_bytes"])), dim(" as its driver reports it"))
+    if short:
+        caption = (*caption, *line(" · ", bad(f"{gib(short)} short")))
+    return Bar(parts=tuple(parts), total=per_chip["capacity_bytes"], caption=caption, indent=indent)
+
+
+def _part(label: str, size_bytes: float, kind: _Kind) -> Part:
+    return Part(label=label, value=size_bytes, shown=gib(size_bytes), kind=kind)
+
+
+def _room(answer: Answer) -> tuple[tuple[str, Line], ...]:
+    per_replica = dim(" per replica")
+    rows = [
+        ("cache pool", line(maybe(answer["kv_pool_bytes"], gib), dim(" per chip"))),
+        (
+            "cache holds",
+            line(maybe(answer["kv_cache_tokens"], lambda n: plural(round(n), "token")), per_replica),
+        ),
+        (
+            "requests",
+            line(maybe(answer["max_concurrency_at_context"], amount), dim(" at full context"), per_replica),
+        ),
+        ("longest context", line(maybe(answer["longest_context"], lambda n: plural(round(n), "token")))),
+        ("fewest chips", line(maybe(answer["min_chips"], amount))),
+    ]
+    spread = answer["range"]
+    if spread and answer["kv_pool_bytes"]:
+        shown = f"{spread['low_fraction'] * 100:.0f} % to {spread['high_fraction'] * 100:.0f} %"
+        rows.append(("as measured", line(shown, dim(" of this pool, 8 times in 10"))))
+    return tuple(rows)
+
+
+def _remedies(answer: Answer) -> Table:
+    columns = (
+        Column(title="change", wraps=True),
+        Column(title="frees", right=True),
+        Column(title="costs", wraps=True),
+    )
+    rows = tuple(
+        (line(one["change"]), line(maybe(one["frees_bytes"], gib)), line(one["costs"] or ""))
+        for one in answer["to_make_it_fit"]
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def _table(answer: Answer) -> Table:
+    cells = answer["table"]
+    across = list(dict.fromkeys(cell["concurrency"] for cell in cells))
+    down = list(dict.fromkeys(cell["context"] for cell in cells))
+    by_place = {(cell["context"], cell["concurrency"]): cell for cell in cells}
+    rows = tuple((line(strong(f"{context:,}")), *(_cell(by_place[context, one]) for one in across)) for context in down)
+    titles = (
+        Column(title="context", right=True),
+        *(Column(title=plural(one, "request"), right=True) for one in across),
+    )
+    return Table(columns=titles, rows=rows)
+
+
+def _cell(cell: Answer) -> Line:
+    size = gib(cell["per_chip"]["cache_bytes"])
+    return line(good(size)) if cell["fits"] else line(bad(f"\u2717 {size}"))

@@ -1,0 +1,106 @@
+"""Runs that change weights: how many tokens, in which batches, until when, at what price."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+from chipwise.errors import InputError
+from chipwise.workload.presets import Preset
+from chipwise.workload.types import Given, Method, ModelHints, TrainingWorkload, WorkloadRequest
+from chipwise.workload.values import number, text, whole
+
+METHODS: tuple[Method, ...] = ("pretrain", "full-ft", "lora", "qlora", "dpo", "ppo", "grpo")
+_GENERATES = frozenset({"ppo", "grpo"})
+
+
+def resolve_training(
+    request: WorkloadRequest, preset: Preset, hints: ModelHints, goals: Given[tuple[str, ...]]
+) -> TrainingWorkload:
+    """The run that is asked for.
+
+    Tokens are the user's, else the preset's, else `tokens a parameter x active parameters` (compute-optimal
+    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`.
+
+    Raises:
+        InputError: a sequence longer than the model takes, a batch smaller than the micro-batch,
+            lengths of answers for a method that generates none.
+    """
+    method = cast("Given[Method]", text(request.method, preset, "method"))
+    if method.value not in _GENERATES and (request.isl is not None or request.osl is not None):
+        raise InputError(
+            f"--isl and --osl do not go with {method.value}",
+            why="nothing is generated: sequences have one length",
+            fix="give --seq-len (or --context)",
+        )
+    seq_len = _sequence(request, preset, hints)
+    micro_batch = whole(request.micro_batch, preset, "micro_batch") or Given(value=1, origin="preset")
+    return TrainingWorkload(
+        preset=Given(value=preset.name, origin="user" if request.preset or request.method else "model"),
+        goals=goals,
+        method=method,
+        tokens=_tokens(request, preset, hints),
+        epochs=number(request.epochs, preset, "epochs") or Given(value=1.0, origin="preset"),
+        seq_len=seq_len,
+        global_batch=_global_batch(request, preset, seq_len.value, micro_batch.value),
+        micro_batch=micro_batch,
+        optimizer=text(request.optimizer, preset, "optimizer") or Given(value="adamw", origin="preset"),
+        recompute=text(request.recompute, preset, "recompute") or Given(value="none", origin="preset"),
+        shard=text(request.shard, preset, "shard"),
+        lora_rank=whole(request.lora_rank, preset, "lora_rank"),
+        isl=whole(request.isl, preset, "isl"),
+        osl=whole(request.osl, preset, "osl"),
+        group=whole(None, preset, "group"),
+        deadline_s=number(request.deadline_s, preset, "deadline_s"),
+        budget_usd=number(request.budget_usd, preset, "budget_usd"),
+    )
+
+
+def tokens_for(*, tokens_per_param: float, params_active: float) -> float:
+    """Training tokens of a compute-optimal run: `tokens a parameter x parameters a token passes through`.
+
+    Source: Hoffmann et al., Training Compute-Optimal Large Language Models, 2022, arXiv:2203.15556.
+
+    >>> tokens_for(tokens_per_param=20, params_active=70e9)
+    1400000000000.0
+    """
+    return tokens_per_param * params_active
+
+
+def _tokens(request: WorkloadRequest, preset: Preset, hints: ModelHints) -> Given[int] | None:
+    stated = whole(request.tokens, preset, "tokens")
+    if stated is not None:
+        return stated
+    ratio = preset.number("tokens_per_param")
+    params = hints.params_active or hints.params_total
+    if ratio is None or not params:
+        return None
+    return Given(value=round(tokens_for(tokens_per_param=ratio, params_active=params)), origin="model")
+
+
+def _sequence(request: WorkloadRequest, preset: Preset, hints: ModelHints) -> Given[int]:
+    stated = request.seq_len if request.seq_len is not None else request.context
+    seq_len = whole(stated, preset, "seq_len") or Given(value=1, origin="preset")
+    limit = hints.max_context_tokens
+    if limit is None or seq_len.value <= limit:
+        return seq_len
+    if seq_len.origin == "user":
+        raise InputError(
+            f"a sequence of {seq_len.value} is beyond what the model takes",
+            why=f"its longest context is {limit} tokens",
+            fix=f"give --seq-len {limit} or less",
+        )
+    return Given(value=limit, origin="model")
+
+
+def _global_batch(request: WorkloadRequest, preset: Preset, seq_len: int, micro_batch: int) -> Given[int]:
+    if request.global_batch is not None:
+        if request.global_batch < micro_batch:
+            raise InputError(
+                f"--global-batch {request.global_batch} is below --micro-batch {micro_batch}",
+                why="a step holds at least one micro-batch",
+                fix=f"raise --global-batch to {micro_batch} or more",
+            )
+        return Given(value=request.global_batch, origin="user")
+    tokens = preset.number("global_batch_tokens") or float(seq_len)
+    return Given(value=max(micro_batch, math.ceil(tokens / seq_len)), origin="preset")

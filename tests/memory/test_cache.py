@@ -1,0 +1,145 @@
+"""Blocks of hybrid caches against what start-up logs of vLLM print."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.memory import (
+    MemoryProfile,
+    cache_kinds,
+    cache_layout,
+    longest_context,
+    memory_profile,
+    request_bytes,
+)
+from chipwise.memory.cache import CacheLayout, pool_blocks, pool_tokens, request_blocks
+from chipwise.model import ModelSpec
+from chipwise.parallelism import Split, shard
+
+GIB = 2.0**30
+
+
+def layout_of(
+    spec: ModelSpec,
+    profile: MemoryProfile,
+    *,
+    element: float = 2.0,
+    tp: int = 1,
+    chunk: int = 8192,
+    drafts: int = 0,
+) -> CacheLayout:
+    kinds = cache_kinds(shard(spec, Split(tp=tp)).layers, element_bytes=element, profile=profile)
+    return cache_layout(kinds, profile=profile, chunk_tokens=chunk, draft_tokens=drafts)
+
+
+def test_a_plain_model_is_one_group_of_16_token_blocks(llama8b: ModelSpec) -> None:
+    layout = layout_of(llama8b, memory_profile("vllm", "0.19.0"))
+    assert layout.group_count == 1
+    assert layout.block_bytes == 16 * 131072
+    assert request_blocks(layout, context_tokens=8192) == 512
+    assert request_blocks(layout, context_tokens=8193) == 513
+
+
+def test_gemma_2_prints_half_its_blocks_because_it_has_two_groups(windowed: ModelSpec) -> None:
+    """On vLLM 0.19 66.47 GiB are 83,770 blocks, printed as 670,160 tokens, 81.73 requests of 8,192."""
+    layout = layout_of(windowed, memory_profile("vllm", "0.19.0"))
+    blocks = 83770
+    pool = blocks * layout.block_bytes
+    assert pool == pytest.approx(66.47 * GIB, rel=1e-4)
+    assert pool_tokens(layout, pool_bytes=pool, context_tokens=8192, per_group=True) == 670160
+    assert blocks / request_blocks(layout, context_tokens=8192) == pytest.approx(81.73, abs=0.005)
+
+
+def test_a_recurrent_model_stretches_its_blocks_to_hold_a_state(hybrid: ModelSpec) -> None:
+    """On vLLM 0.24, 8-bit cache: 5.98 GiB are 299 blocks of 2,096 tokens: 567,978 tokens, 4.33 requests."""
+    layout = layout_of(hybrid, memory_profile("vllm", "0.24.0"), element=1.0)
+    assert layout.block_tokens == 2096
+    assert pool_blocks(layout, pool_bytes=5.98 * GIB) == 299
+    assert request_blocks(layout, context_tokens=131072) == 63 + 3 * 2
+    printed = pool_tokens(layout, pool_bytes=5.98 * GIB, context_tokens=131072, per_group=False)
+    assert printed == 567978
+
+
+def test_speculation_holds_a_state_a_token_more(hybrid: ModelSpec) -> None:
+    profile = memory_profile("vllm", "0.24.0")
+    plain = request_blocks(layout_of(hybrid, profile), context_tokens=1024)
+    assert request_blocks(layout_of(hybrid, profile, drafts=3), context_tokens=1024) == plain + 3 * 3
+
+
+def test_layers_of_nearly_equal_number_share_the_larger_group(windowed: ModelSpec) -> None:
+    near, far = windowed.layers
+    uneven = replace(windowed, layers=(replace(near, count=15, indices=()), replace(far, indices=())))
+    layout = layout_of(uneven, memory_profile("vllm", "0.19.0"))
+    assert layout.group_count == 2
+    assert layout.block_bytes == 15 * 16 * 4096
+
+
+def test_five_windows_to_one_full_layer_make_six_groups(windowed: ModelSpec) -> None:
+    near, far = windowed.layers
+    gemma3 = replace(windowed, layers=(replace(near, count=50, indices=()), replace(far, count=10, indices=())))
+    layout = layout_of(gemma3, memory_profile("vllm", "0.19.0"))
+    assert layout.group_count == 6
+    assert layout.block_bytes == 10 * 16 * 4096
+
+
+def test_before_the_hybrid_manager_windows_were_cached_in_full(windowed: ModelSpec) -> None:
+    old = layout_of(windowed, memory_profile("vllm", "0.8.3"))
+    assert old.group_count == 1
+    assert request_bytes(old, context_tokens=131072) == 131072 * 26 * 4096
+
+
+def test_a_window_bounds_what_a_long_request_holds(windowed: ModelSpec) -> None:
+    layout = layout_of(windowed, memory_profile("vllm", "0.19.0"), chunk=2048)
+    longer = request_blocks(layout, context_tokens=2**20) - request_blocks(layout, context_tokens=2**19)
+    assert longer == 2**19 / 16
+    assert request_blocks(layout, context_tokens=2**20) == 2**16 + -(-(4096 - 1 + 2048) // 16) + 1
+
+
+def test_old_vllm_pads_latents_and_the_oldest_knew_none(latent: ModelSpec) -> None:
+    """DeepSeek-V3: 576 elements, 640 in vLLM 0.7.3, full keys and values in 0.6."""
+    by_version = {
+        version: request_bytes(layout_of(latent, memory_profile("vllm", version), tp=8), context_tokens=16) / 16
+        for version in ("0.6.4", "0.7.3", "0.19.0")
+    }
+    assert by_version["0.19.0"] == 61 * 576 * 2
+    assert by_version["0.7.3"] == 61 * 640 * 2
+    assert by_version["0.6.4"] == 61 * (128 / 8) * 2 * 128 * 2
+
+
+def test_shared_layers_keep_nothing(llama8b: ModelSpec) -> None:
+    layer = llama8b.layers[0]
+    borrowing = replace(layer, count=16, attention=replace(layer.attention, kind="shared"), indices=())
+    half = replace(llama8b, layers=(replace(layer, count=16, indices=()), borrowing))
+    layout = layout_of(half, memory_profile("vllm", "0.19.0"))
+    assert request_bytes(layout, context_tokens=1600) == 1600 * 131072 / 2
+
+
+@given(
+    context=st.integers(1, 200_000),
+    more=st.integers(0, 50_000),
+    version=st.sampled_from(["0.8.3", "0.19.0", "0.24.0"]),
+)
+def test_a_longer_request_never_holds_less(
+    windowed: ModelSpec, hybrid: ModelSpec, context: int, more: int, version: str
+) -> None:
+    for spec in (windowed, hybrid):
+        layout = layout_of(spec, memory_profile("vllm", version))
+        shorter = request_bytes(layout, context_tokens=context)
+        assert request_bytes(layout, context_tokens=context + more) >= shorter
+
+
+@given(pool=st.floats(0, 60), concurrency=st.integers(1, 64))
+def test_the_longest_context_fits_and_one_block_more_does_not(
+    windowed: ModelSpec, pool: float, concurrency: int
+) -> None:
+    layout = layout_of(windowed, memory_profile("vllm", "0.19.0"))
+    longest = int(longest_context(layout, pool_bytes=pool * GIB, concurrency=concurrency, most_tokens=131072))
+    blocks = pool_blocks(layout, pool_bytes=pool * GIB)
+    if longest:
+        assert request_blocks(layout, context_tokens=longest) * concurrency <= blocks
+    if longest < 131072:
+        assert request_blocks(layout, context_tokens=longest + 1) * concurrency > blocks
