@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 RUNS = 9
+LENGTHS = ["--isl", "1k", "--osl", "256"]
 PLAN = ["--for", "chat", "--users", "64", "--context", "8k", "--ttft-p99", "1s", "--tpot-p99", "40ms"]
 COMMANDS = {
     "--help": ["--help"],

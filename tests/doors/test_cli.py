@@ -264,6 +264,7 @@ def test_any_argument_list_ends_as_promised(arguments: list[str]) -> None:
         assert "error" in json.loads(result.stdout)
 
 
+MODELS = ["llama-3.1-8b", MODEL, "deepseek-v3", "gemma-3-27b", "params:7b", "params:0", "qwen3-30b-a3b"]
 PLACES = [["--chip", "h100-sxm"], ["--chip", "l4"], ["--instance", "g6e.48xlarge"], ["--on", "trn2.48xlarge"], []]
 VALUES = [
     "1",
@@ -297,13 +298,10 @@ def questions(name: str) -> st.SearchStrategy[list[str]]:
         for option in options
         if not option.is_flag
     ]
-    models = st.sampled_from(
-        ["llama-3.1-8b", MODEL, "deepseek-v3", "gemma-3-27b", "params:7b", "params:0", "qwen3-30b-a3b"]
-    )
     flags = st.lists(st.one_of(st.sampled_from(switches), *valued), max_size=5)
     return st.builds(
         lambda model, place, flags: [name, model, *place, *(word for flag in flags for word in flag)],
-        models,
+        st.sampled_from(MODELS),
         st.sampled_from(PLACES) if name != "plan" else st.just([]),
         flags,
     )

@@ -312,3 +312,43 @@ def test_graphs_go_with_layers_and_batch_sizes(llama8b: ModelSpec, ask: Ask) -> 
     assert size_serving(ask(llama8b)).graphs_total_bytes == pytest.approx(51 * one)
     assert size_serving(ask(llama8b, max_num_seqs=2)).graphs_total_bytes == pytest.approx(3 * one)
     assert size_serving(ask(llama8b, graph_max_batch=8)).graphs_total_bytes == pytest.approx(4 * one)
+
+
+def test_expert_buffers_outlive_their_layer_since_017(latent: ModelSpec, ask: Ask) -> None:
+    old, new = (memory_profile("vllm", version) for version in ("0.16.0", "0.17.0"))
+    experts = 8192 * 8 * (7168 + 2048) * 2
+    for profile, kept in ((old, 0), (new, experts)):
+        asked = ask(latent, engine_version=profile.basis if kept else "0.16.0", max_num_seqs=2048)
+        sampler = 2048 * 129280 * (2 + 4 * profile.sampler_copies)
+        expected = profile.fixed_bytes + 8192 * 7168 * 2 + sampler + kept
+        assert size_serving(asked).budget.activations_bytes == pytest.approx(expected)
+
+
+def test_what_does_not_fit_on_a_chip_of_cores_adds_up(llama8b: ModelSpec, ask: Ask) -> None:
+    split = Split(tp=4)
+    chip = ask(
+        llama8b, split, capacity_bytes=48 * GIB, devices_per_chip=4, concurrency=500, lora_adapters=2,
+        draft=shard(llama8b, split), draft_tokens=2,
+    )  # fmt: skip
+    answer = size_serving(chip)
+    assert answer.shortfall_bytes > 0
+    assert answer.budget.draft_bytes == pytest.approx(2 * llama8b.params_total)
+    adds_up(answer)
+
+
+def test_work_that_sglang_s_reserve_cannot_hold_counts(llama8b: ModelSpec, ask: Ask) -> None:
+    asked = ask(llama8b, engine="sglang", engine_version="0.5.0", utilization=0.99)
+    tight = size_serving(asked)
+    roomy = memory_profile("sglang", "0.5.0")
+    work = size_serving(replace(asked, engine="vllm", engine_version="0.19.0")).graphs_total_bytes
+    assert tight.graphs_total_bytes == pytest.approx(work)
+    hidden, sampler = 8192 * 4096 * 2, 1024 * 128256 * (2 + 4 * roomy.sampler_copies)
+    outside = roomy.fixed_bytes + hidden + sampler + work + 0.01 * roomy.single_bytes
+    assert tight.budget.activations_bytes == pytest.approx(outside - 0.01 * 79.19 * GIB)
+    adds_up(tight)
+
+
+def test_ranks_without_a_cache_serve_their_share(llama8b: ModelSpec, ask: Ask) -> None:
+    layer = llama8b.layers[0]
+    blind = replace(llama8b, layers=(replace(layer, attention=replace(layer.attention, kind="none")),))
+    assert size_serving(ask(blind, Split(dp=2))).max_concurrency_at_context == 1024

@@ -159,3 +159,17 @@ def test_projections_of_attention_count_where_they_are_wider_than_the_mlp(llama8
     slim = replace(llama8b, layers=(replace(layer, weights=layer.weights[:4]),))
     peak = layer_peak_bytes(shard(slim, Split()), tokens=10, element_bytes=2, hidden_copies=0)
     assert peak == 10 * 2 * (4096 + 2 * 1024 + 4096)
+
+
+def test_shared_layers_are_stored_as_often_as_they_say(llama8b: ModelSpec) -> None:
+    outer = 2 * 2 * 128256 * 4096
+    once = replace(llama8b, layers=(replace(llama8b.layers[0], stored_count=1),))
+    layers = weights_bytes(shard(llama8b, Split())) - outer
+    assert weights_bytes(shard(once, Split())) == pytest.approx(layers / 32 + outer)
+
+
+def test_every_expert_of_a_device_has_its_lora_slots(latent: ModelSpec) -> None:
+    attention = 4 * (128 * 128 + 7168)
+    experts = 256 * 3 * (2048 + 7168)
+    found = adapters_bytes(shard(latent, Split()), adapters=1, rank=1, element_bytes=2)
+    assert found == 61 * (attention + experts) * 2

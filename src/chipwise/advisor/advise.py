@@ -10,14 +10,16 @@ from chipwise.advisor.benchmark import benchmark_object
 from chipwise.advisor.describe import model_object
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
-from chipwise.decide import Demand, Policy, Question, decide
+from chipwise.decide import Demand, Policy, Question, TrainingDemand, decide
 from chipwise.engines import load_engine
 from chipwise.errors import InputError
 from chipwise.guide import precision_floor
 from chipwise.model import load_model
 from chipwise.workload import (
     ModelHints,
+    OtherWorkload,
     ServingWorkload,
+    TrainingWorkload,
     WorkloadRequest,
     as_json,
     resolve_workload,
@@ -48,16 +50,16 @@ def advise(request: Request) -> Advice:
     """
     model = load_model(request.model, models=Path(request.models) if request.models else None)
     workload = resolve_workload(_wish(request), hints_of(model))
-    if not isinstance(workload, ServingWorkload):
+    if isinstance(workload, OtherWorkload):
         raise InputError(
             f"plan does not answer --for {workload.preset.value} yet",
-            why="only serving of language models is planned by this version",
-            fix="ask for a serving preset: chat, rag, code, agent, summarise, batch",
+            why="only token streams and training runs are planned by this version",
+            fix="ask for chat, rag, code, agent, summarise, batch, pretrain, finetune, lora, qlora, dpo, rlhf or grpo",
         )
     catalog = load_catalog()
     question = Question(
         model=model,
-        demand=demand_of(workload),
+        demand=training_demand(workload) if isinstance(workload, TrainingWorkload) else demand_of(workload),
         policy=_policy(request, workload, known_regions(catalog.regions, request.regions)),
         catalog=catalog,
         engines=engines_of(request.engine),
@@ -136,6 +138,35 @@ def demand_of(workload: ServingWorkload) -> Demand:
     )
 
 
+def training_demand(workload: TrainingWorkload) -> TrainingDemand:
+    """The run as `decide` asks it.
+
+    Raises:
+        InputError: nobody said how many tokens are trained.
+    """
+    tokens = workload.tokens_total
+    if tokens is None:
+        raise InputError(
+            "how many tokens are trained is not known", why="time and cost follow from it", fix="--tokens 1B"
+        )
+    asked = {name: given.origin for name in ("micro_batch", "recompute") if (given := getattr(workload, name))}
+    return TrainingDemand(
+        method=workload.method.value,
+        tokens=tokens,
+        seq_len=float(workload.seq_len.value),
+        global_batch=float(workload.global_batch.value),
+        micro_batch=workload.micro_batch.value if asked["micro_batch"] == "user" else None,
+        optimizer=workload.optimizer.value,
+        recompute=workload.recompute.value if asked["recompute"] == "user" else None,
+        shard=workload.shard.value if workload.shard else None,
+        lora_rank=workload.lora_rank.value if workload.lora_rank else 16,
+        isl_tokens=float(workload.isl.value) if workload.isl else None,
+        osl_tokens=float(workload.osl.value) if workload.osl else None,
+        group=workload.group.value if workload.group else 1,
+        deadline_s=workload.deadline_s.value if workload.deadline_s else None,
+    )
+
+
 def _policy(request: Request, workload: Workload, regions: tuple[str, ...]) -> Policy:
     goals = workload.goals.value
     floor = precision_floor(goals[0])
@@ -152,7 +183,7 @@ def _policy(request: Request, workload: Workload, regions: tuple[str, ...]) -> P
         min_precision=stated or (floor.floor if floor else None),
         precision_why="--min-precision" if stated else floor.why if floor else "",
         ha_factor=request.ha_factor or 1.0,
-        interruptible=workload.load.value == "offline" if isinstance(workload, ServingWorkload) else False,
+        interruptible=isinstance(workload, TrainingWorkload) or workload.load.value == "offline",
         custom_kernels=request.custom_kernels,
         strict_guide=request.strict_guide,
     )

@@ -20,7 +20,7 @@ def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
         commands += [f"# option {option.rank}: {option.instance}", _start(question, option), _load(question, option)]
     bars = [
         f"P99 {name} at most {bar * 1e3:.0f} ms"
-        for name, bar in (("TTFT", question.demand.ttft_p99_s), ("TPOT", question.demand.tpot_p99_s))
+        for name, bar in (("TTFT", question.serving.ttft_p99_s), ("TPOT", question.serving.tpot_p99_s))
         if bar
     ]
     decide_by = "; ".join([*bars, f"then {question.order_by} ({' then '.join(question.policy.goals)})"])
@@ -48,7 +48,7 @@ def _start(question: Question, option: Option) -> str:
 
 
 def _load(question: Question, option: Option) -> str:
-    demand = question.demand
+    demand = question.serving
     each = max(1, round(demand.users / option.replicas))
     shape = f"--random-input-len {demand.isl_tokens:.0f} --random-output-len {demand.osl_tokens:.0f}"
     load = f"--max-concurrency {each}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import Laid, Target, lay, platform_for, read_model
 from chipwise.capacity import pack
-from chipwise.decide.answers import hold, memory_object, question_of, serving_object
 from chipwise.decide.question import Demand
+from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
 from chipwise.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.catalog import load_catalog
-from chipwise.decide.backing import Refusal
-from chipwise.decide.candidates import Layout, Seat, at_precision, seat_of
+from chipwise.decide.failures import Refusal
 from chipwise.decide.platforms import Platform, chip_platform, platform_of
 from chipwise.decide.question import Demand, Policy, Question
+from chipwise.decide.serving.seats import Layout, Seat, at_precision, seat_of
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError
 from chipwise.model import load_model

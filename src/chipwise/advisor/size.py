@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import Target, lay, platform_for, read_model
-from chipwise.decide.answers import hold, memory_object
+from chipwise.decide.serving.answers import hold, memory_object
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import SizeRequest

@@ -70,10 +70,7 @@ def figure_of(asked: Wanted, found: Replayed) -> float:
     Raises:
         SkipError: the load is above capacity, so that the latency is the length of the run.
     """
-    if asked.quantity == "throughput":
-        value = _rate(asked, found)
-    else:
-        value = _latency(asked, found) * asked.scale
+    value = _rate(asked, found) if asked.quantity == "throughput" else _latency(asked, found) * asked.scale
     if not math.isfinite(value):
         raise SkipError(SATURATED)
     return value
@@ -121,4 +118,5 @@ def terms_of(asked: Wanted, found: Replayed) -> dict[str, float]:
     """Seconds by operation of the prompt (TTFT) or of a token (everything else), and the batch behind them."""
     name = _TERMS_OF[asked.quantity]
     terms = {term.operation: found.at(getattr(term, name)) for term in found.terms}
-    return {key: value for key, value in terms.items() if value} | {"running": found.figure("running")}
+    kept = {key: value for key, value in terms.items() if value and math.isfinite(value)}
+    return kept | {"running": found.figure("running")}

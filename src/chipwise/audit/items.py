@@ -98,21 +98,18 @@ class Context:
     file: Path
     models: Path | None = None
     incomplete: bool = False
-    terms: bool = False
-    """Whether every line needs its terms (the worst ten get theirs anyway where they are cheap)."""
 
 
 Predict = Callable[["list[Item]", Context], "list[Line]"]
 
 
 def each(items: list[Item], predict: Callable[[Item], Prediction]) -> list[Line]:
-    """One line an item: `predict` answers or raises `SkipError`."""
-    lines: list[Line] = []
-    for item in items:
-        try:
-            if item.barred is not None:
-                raise SkipError(item.barred)
-            lines.append(Line(item=item, prediction=predict(item)))
-        except SkipError as skipped:
-            lines.append(Line(item=item, code=skipped.code))
-    return lines
+    """One line an item: `predict` answers or raises `SkipError`; a barred item is not asked about."""
+    return [Line(item=item, code=item.barred) if item.barred is not None else _line(item, predict) for item in items]
+
+
+def _line(item: Item, predict: Callable[[Item], Prediction]) -> Line:
+    try:
+        return Line(item=item, prediction=predict(item))
+    except SkipError as skipped:
+        return Line(item=item, code=skipped.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from chipwise.audit.items import (
@@ -20,7 +21,6 @@ from chipwise.audit.replay import DEFECTS
 from chipwise.audit.settings import Limits, device_facts, kv_format_of, limits_of, settings_of
 from chipwise.audit.table import Row
 from chipwise.catalog import Chip
-from chipwise.decide.evaluate import memory_rules
 from chipwise.memory import MemoryAnswer, MemoryProfile, ServingMemoryInput, memory_profile, size_serving, visible_bytes
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, shard
@@ -69,6 +69,8 @@ class Sized:
     engine: Engine
     asked: ServingMemoryInput
     answer: MemoryAnswer
+    stated_context: bool
+    """Whether the row says how long a request may be."""
 
     @property
     def profile(self) -> MemoryProfile:
@@ -123,7 +125,14 @@ def _sized(row: Row, context: Context) -> Sized:
     engine = engine_named(row.text("engine"), row.text("engine_version"))
     model, device, split = _model(row, context), device_of(row), split_of(row)
     asked = _asked(row, engine, model, device, split)
-    return Sized(device=device, model=model, engine=engine, asked=asked, answer=size_serving(asked))
+    return Sized(
+        device=device,
+        model=model,
+        engine=engine,
+        asked=asked,
+        answer=size_serving(asked),
+        stated_context=row.positive("max_model_len") is not None,
+    )
 
 
 def _asked(row: Row, engine: Engine, model: ModelSpec, device: Device, split: Split) -> ServingMemoryInput:
@@ -140,7 +149,7 @@ def _asked(row: Row, engine: Engine, model: ModelSpec, device: Device, split: Sp
         max_num_seqs=limits.sequences,
         kv_format=kv_format_of(row.text("kv_cache_dtype"), model, engine.name),
         element_bytes=4.0 if _wide(row) else 2.0,
-        engine=memory_rules(engine.name),
+        engine=engine.name,
         engine_version=engine.version,
         eager=said.eager,
         nvlink=device.nvlink,
@@ -179,12 +188,24 @@ def device_of(row: Row) -> Device:
         chip = chip_named(row.text("gpu"), "gpu")
     except SkipError as skipped:
         lacking = skipped.code
-    printed = row.positive("gpu_mem_gib_reported")
+    printed, named = row.positive("gpu_mem_gib_reported"), _named_gib(row.text("gpu"))
     if printed is not None:
         return Device(chip=chip, capacity_bytes=printed * GIB, lacking=None)
-    if chip is None or not chip.memory_bytes:
-        return Device(chip=chip, capacity_bytes=None, lacking=lacking or missing("gpu_mem_gib_reported"))
-    return Device(chip=chip, capacity_bytes=float(visible_bytes(chip.id, chip.memory_bytes)), lacking=None)
+    if chip is not None and chip.memory_bytes:
+        return Device(chip=chip, capacity_bytes=float(visible_bytes(chip.id, chip.memory_bytes)), lacking=None)
+    if named is not None:
+        return Device(chip=chip, capacity_bytes=float(visible_bytes(NAMELESS, named * GIB)), lacking=None)
+    return Device(chip=chip, capacity_bytes=None, lacking=lacking or missing("gpu_mem_gib_reported"))
+
+
+def _named_gib(name: str) -> float | None:
+    """The memory in a GPU's name, in GiB as boards are named.
+
+    >>> _named_gib("RTX 5080 16GB"), _named_gib("RTX 5080")
+    (16.0, None)
+    """
+    found = re.search(r"(\d+(?:\.\d+)?)\s*gi?b\b", name.lower())
+    return float(found.group(1)) if found else None
 
 
 def split_of(row: Row) -> Split:
@@ -207,7 +228,9 @@ def _predicted(metric: str, sized: Sized) -> Prediction:
         raise SkipError(sized.device.lacking or missing("gpu"))
     low, mid, high = _fits(sized) if metric == "fits" else _figure(metric, sized)
     budget = sized.answer.budget
-    terms = {name: float(value) / GIB for name, value in {"capacity_bytes": budget.capacity_bytes, **budget.terms()}.items()}
+    terms = {
+        name: float(value) / GIB for name, value in {"capacity_bytes": budget.capacity_bytes, **budget.terms()}.items()
+    }
     return Prediction(
         low=low,
         mid=mid,
@@ -248,11 +271,13 @@ def _around(share: float) -> tuple[float, float]:
 def _fits(sized: Sized) -> tuple[bool, bool, bool]:
     """Whether it starts, with the cache at the low end, the middle and the high end of its range.
 
-    An engine that takes the cache it finds and cuts requests short starts wherever there is any.
+    An engine that takes the cache it finds and cuts requests short starts wherever there is any; so is a row judged
+    that does not say how long a request may be.
     """
     answer = sized.answer
     pool, need = float(answer.kv_pool_bytes), float(answer.budget.cache_bytes)
-    least = need if sized.profile.utilization_rule == "total" else 1.0
+    refuses = sized.profile.utilization_rule == "total" and sized.stated_context
+    least = need if refuses else 1.0
     fractions = (float(answer.low_fraction), 1.0, float(answer.high_fraction))
     low, mid, high = (pool * fraction >= least for fraction in fractions)
     return low, mid, high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from chipwise.audit.items import (
     missing,
 )
 from chipwise.catalog import Chip, load_catalog
+from chipwise.catalog.lookup import fold
 from chipwise.engines import EngineProfile, load_engine
-from chipwise.errors import ChipwiseError, InputError, KnowledgeError, UnknownNameError
+from chipwise.errors import ChipwiseError, KnowledgeError, UnknownNameError
 from chipwise.model import ModelSpec, load_model
 from chipwise.precision import format_facts, kv_format_names, with_precision
 
@@ -37,47 +38,81 @@ def model_named(name: str, models: Path | None) -> ModelSpec:
         raise SkipError(missing("model"))
     try:
         return load_model(name, models=models)
-    except InputError as error:
-        raise SkipError(MODEL_UNREADABLE) from error
     except KnowledgeError as error:
-        found = name in _listed(models) or Path(name).is_file()
-        raise SkipError(MODEL_UNREADABLE if found else MODEL_UNKNOWN) from error
-    except (LookupError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
+        raise SkipError(_unknown(name, models)) from error
+    except (ChipwiseError, LookupError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
         raise SkipError(MODEL_UNREADABLE) from error  # a config so odd that its reader breaks is unreadable
 
 
+def _unknown(name: str, models: Path | None) -> str:
+    """The code of a name that gave no model: the look-up may say itself that the source does not name it."""
+    row = _listed(models).get(name)
+    if row is None:
+        return MODEL_UNREADABLE if Path(name).is_file() else MODEL_UNKNOWN
+    if not row.get("file"):
+        return missing("model")
+    return missing("quantization") if "not stated" in (row.get("variant") or "") else MODEL_UNREADABLE
+
+
 @cache
-def _listed(models: Path | None) -> frozenset[str]:
-    """Names for which the look-up has a file."""
+def _listed(models: Path | None) -> dict[str, dict[str, str]]:
+    """The rows of the look-up by name; those with a file win."""
     if models is None or not models.is_file():
-        return frozenset()
+        return {}
     with models.open(encoding="utf-8-sig", newline="") as handle:
-        return frozenset(row.get("model") or "" for row in csv.DictReader(handle) if row.get("file"))
+        rows = sorted(csv.DictReader(handle), key=lambda row: bool(row.get("file")))
+    return {row.get("model") or "": row for row in rows}
 
 
 @cache
 def chip_named(name: str, column: str) -> Chip:
-    """The chip of a table's hardware name.
+    """The chip of a table's hardware name; a size of the catalog means its chip.
 
     Raises:
         SkipError: the cell is blank or its name does not settle which chip it is; or nobody knows the chip.
+
+    >>> chip_named("NVIDIA A100 80GB PCIe", "hardware").id, chip_named("trn2.48xlarge", "hardware").id
+    ('a100-pcie-80', 'trainium2')
     """
     if not name:
         raise SkipError(missing(column))
     catalog = load_catalog()
-    for text in (name, re.sub(r"\s*\(.*\)", "", name), name.split(",")[0]):
+    for text in _spellings(name):
         try:
             return catalog.chip(text)
         except UnknownNameError:
             continue
         except KnowledgeError as error:
-            alias = next((one for key, one in catalog.aliases.items() if key == _fold(text)), None)
+            alias = catalog.aliases.get(fold(text))
             raise SkipError(missing(column) if alias and alias.chip is None else CHIP_UNKNOWN) from error
-    raise SkipError(CHIP_UNKNOWN)
+    size = catalog.instances.get(fold(name))
+    if size is None or size.chip is None:
+        raise SkipError(CHIP_UNKNOWN)
+    return catalog.chips[size.chip]
 
 
-def _fold(name: str) -> str:
-    return re.sub(r"[\s_]+", "-", name.strip().lower())
+def _spellings(name: str) -> list[str]:
+    """A hardware name, then the same with less and less around it (brackets, counts, makers, memory), and as an id.
+
+    >>> _spellings("8x NVIDIA A100 80GB PCIe")
+    ['8x NVIDIA A100 80GB PCIe', 'a100 80gb pcie', 'a100-pcie-80', 'a100-80', 'a100 pcie']
+    """
+    short = re.sub(r"\s*\(.*\)", "", name).split(",")[0]
+    bare = re.sub(r"^\d+\s*[x\u00d7]\s*|\b(?:nvidia|amd|aws|intel|geforce|tesla|gpus?|hbm\d?e?)\b", "", short.lower())
+    least = re.sub(r"[\s-]*\b\d+\s*gi?b?\b|\bnvl\d+\b", "", bare)
+    found = [name, short, bare, *_ids(bare), least]
+    return list(dict.fromkeys(" ".join(text.split()) for text in found if text.strip()))
+
+
+def _ids(words: str) -> list[str]:
+    """A name's parts in the order of the catalog's ids: chip, form, gigabytes."""
+    form = re.search(r"\b(sxm|pcie|nvl)\d?\b", words)
+    memory = re.search(r"\b(\d+)\s*gi?b\b", words)
+    chip = re.match(r"\s*([a-z]+\d+\w?)\b", words)
+    if chip is None or memory is None:
+        return []
+    middle = f"-{form.group(1)}" if form else ""
+    return [f"{chip.group(1)}{middle}-{memory.group(1)}", f"{chip.group(1)}-{memory.group(1)}"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +121,7 @@ class Engine:
 
     name: str
     version: str | None
-    profile: EngineProfile | None
+    profile: EngineProfile | None = field(compare=False)
 
 
 @cache
@@ -104,7 +139,7 @@ def engine_named(name: str, version: str) -> Engine:
     try:
         profile = load_engine(name)
     except UnknownNameError:
-        return Engine(name=_fold(name), version=None, profile=None)
+        return Engine(name=fold(name), version=None, profile=None)
     own = version_of(profile, version)
     return Engine(name=profile.name, version=own, profile=load_engine(profile.name, own))
 
@@ -129,7 +164,7 @@ def version_of(profile: EngineProfile, text: str) -> str | None:
     """
     words = re.match(r"[^\d]*", text)
     before = re.sub(r"[^a-z]+", " ", words.group().lower()).strip() if words else ""
-    other = before not in {"", "v", "version", "release"} and _fold(before) not in {profile.name, _fold(profile.title)}
+    other = before not in {"", "v", "version", "release"} and fold(before) not in {profile.name, fold(profile.title)}
     return None if not text or other or _DATE.match(text) else text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.audit.items import (
@@ -44,14 +43,6 @@ CLASSES = {
     "tabular": "tabular",
 }
 """The table's classes in CONTRACT's words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tolerance:
-    """How exact a count can be known: `published` figures are rounded."""
-
-    exact: float = 0.0
-    rounded: float = 0.02
 
 
 def items_of(rows: list[Row], context: Context) -> list[Item]:

@@ -13,7 +13,6 @@ from chipwise.audit.items import CHIP_UNKNOWN, MODEL_UNREADABLE, SkipError
 from chipwise.audit.runs import Place, Run
 from chipwise.audit.settings import generic_engine
 from chipwise.catalog import Chip, Instance, load_catalog
-from chipwise.decide.evaluate import memory_rules
 from chipwise.errors import ChipwiseError
 from chipwise.memory import ServingMemoryInput, size_serving, visible_bytes
 from chipwise.model import ModelSpec
@@ -172,7 +171,7 @@ def _hardware(chip_id: str, formats: tuple[str, ...], spans: bool) -> Hardware: 
     chip = load_catalog().chips[chip_id]
     rated = [name for name in formats if capability(chip, name).flops_per_s is not None]
     try:
-        base = hardware_of(chip, formats=rated, instance=_widest(chip) if spans else None)
+        base = hardware_of(chip, formats=rated, instance=widest(chip) if spans else None)
     except ChipwiseError as error:
         raise SkipError(CHIP_UNKNOWN) from error
     lacking = [name for name in formats if name not in rated]
@@ -183,7 +182,7 @@ def _hardware(chip_id: str, formats: tuple[str, ...], spans: bool) -> Hardware: 
     )
 
 
-def _widest(chip: Chip) -> Instance | None:
+def widest(chip: Chip) -> Instance | None:
     """The size of the chip with the most network: what a replica over several nodes is assumed to run on."""
     sizes = [one for one in load_catalog().instances.values() if one.chip == chip.id and one.link is not None]
     return max(sizes, key=lambda one: one.efa_bytes_per_s or one.network_bytes_per_s or 0.0, default=None)
@@ -215,7 +214,7 @@ def _pool(shards: LayerShards, runs: list[Run]) -> Any:
             chunk_tokens=np.array([min(_chunk(run), _MOST_PROFILED_TOKENS) for run in runs]),
             max_num_seqs=np.array([min(run.limits.sequences, _MOST_PROFILED_SEQUENCES) for run in runs]),
             kv_format=first.kv_format,
-            engine=memory_rules(engine.name),
+            engine=engine.name,
             engine_version=engine.version,
             eager=first.eager,
             nvlink=np.array([run.chip.link is not None and run.chip.link.kind != "pcie" for run in runs]),

@@ -118,7 +118,7 @@ def run_of(row: Row, models: Path | None) -> Run:
     engine = engine_named(row.text("engine"), row.text("engine_version"))
     place = place_of(row, chip)
     said = settings_of(row)
-    memory = visible_bytes(chip.id, chip.memory_bytes or 0.0)
+    memory = float(visible_bytes(chip.id, chip.memory_bytes or 0.0))
     usage: Usage = "offline" if load.kind == "offline" else "server"
     facts = device_facts(chip.id, memory, tp=place.tp, pp=place.pp, usage=usage)
     return Run(
@@ -139,7 +139,7 @@ def load_of(row: Row, said: Settings) -> Load:
     Raises:
         SkipError: its kind is not covered, or lengths, concurrency or rate are not stated.
     """
-    kind = _kind_of(row)
+    kind = kind_of(row)
     rate = row.value("request_rate")
     if kind == "rate" and rate == math.inf:
         kind = "offline"
@@ -158,7 +158,12 @@ def load_of(row: Row, said: Settings) -> Load:
     )
 
 
-def _kind_of(row: Row) -> LoadKind:
+def kind_of(row: Row) -> LoadKind:
+    """The kind of load in chipwise's words.
+
+    Raises:
+        SkipError: blank, or none that is covered.
+    """
     text = row.text("load_kind").lower().replace("_", "-").replace(" ", "-")
     if not text:
         raise SkipError(missing("load_kind"))

@@ -14,13 +14,15 @@ from chipwise.audit.items import Line
 WORST = 10
 TRUTHS = frozenset({"fits"})
 NAMES = frozenset({"architecture"})
+LEAST = 1e-3
+"""A prediction of nothing counts as this share of the measurement, so that it has a ratio."""
 APART = frozenset({"mfu"})
 """Metrics that sources define differently: not pooled with the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A predicted line with numbers: predicted and measured above zero."""
+    """A predicted line with numbers, both above zero."""
 
     line: Line
     predicted: float
@@ -45,16 +47,16 @@ class Scored:
 
 
 def scored_of(lines: Iterable[Line]) -> list[Scored]:
-    """The lines that errors can be taken of: numbers that are not zero on either side."""
+    """The lines that errors can be taken of: measurements above zero with a number predicted."""
     found = []
     for line in lines:
         measured = line.item.measured
         if line.prediction is None or isinstance(measured, bool | str) or measured is None or measured <= 0:
             continue
         mid = line.prediction.mid
-        if isinstance(mid, bool | str) or not 0 < float(mid) < np.inf:
+        if isinstance(mid, bool | str) or not 0 <= float(mid) < np.inf:
             continue
-        found.append(Scored(line=line, predicted=float(mid), measured=measured))
+        found.append(Scored(line=line, predicted=max(float(mid), LEAST * measured), measured=measured))
     return found
 
 

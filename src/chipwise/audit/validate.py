@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise.audit import inference, memory, params
+from chipwise.audit import inference, memory, params, training
+from chipwise.audit.decisions import decisions, replayed
 from chipwise.audit.items import Context, Item, Line, Predict
 from chipwise.audit.score import summary
 from chipwise.audit.table import Row, read_table
@@ -44,9 +45,7 @@ class Kind:
 
 
 KINDS = {
-    "params": Kind(
-        required=params.REQUIRED, items_of=params.items_of, predict=params.predict, by=("metric", "class")
-    ),
+    "params": Kind(required=params.REQUIRED, items_of=params.items_of, predict=params.predict, by=("metric", "class")),
     "memory": Kind(
         required=memory.REQUIRED, items_of=memory.items_of, predict=memory.predict, by=("metric", "engine", "version")
     ),
@@ -56,7 +55,11 @@ KINDS = {
         predict=inference.predict,
         by=("quantity", "load", "source"),
     ),
+    "training": Kind(
+        required=training.REQUIRED, items_of=training.items_of, predict=training.predict, by=("metric", "source")
+    ),
 }
+DECISIONS = "decisions"
 
 
 def validate(request: ValidateRequest) -> dict[str, Any]:
@@ -66,21 +69,37 @@ def validate(request: ValidateRequest) -> dict[str, Any]:
         InputError: a table that cannot be read, or lacks the columns of its kind; a folder for `--rows`.
         UnknownNameError: no such kind.
     """
-    if request.kind not in KINDS:
-        raise UnknownNameError("kind of table", request.kind, KINDS, listing=f"choose {', '.join(KINDS)}")
-    kind = KINDS[request.kind]
-    context = Context(
-        file=Path(request.file),
-        models=Path(request.models) if request.models else None,
-        incomplete=request.incomplete,
-    )
+    kind = _kind(request.kind)
+    context = Context(file=Path(request.file), models=_models(request.models), incomplete=request.incomplete)
     rows = read_table(context.file, kind.required)
-    items = sample(kind.items_of(rows, context), request.sample)
-    lines = kind.predict(items, context)
+    if request.kind == DECISIONS:
+        lines = replayed(rows, context)
+    else:
+        lines = kind.predict(sample(kind.items_of(rows, context), request.sample), context)
     if request.rows is not None:
         write_lines(lines, Path(request.rows))
+    if request.kind == DECISIONS:
+        return {"kind": request.kind, **decisions(lines, rows=len(rows))}
     answer = summary(lines, rows=len(rows), by=request.by or kind.by)
     return {"kind": request.kind, "sample": request.sample, "by": list(request.by or kind.by), **answer}
+
+
+def _kind(name: str) -> Kind:
+    """The kind of that name; decisions are made from the table of serving runs."""
+    if name not in (*KINDS, DECISIONS):
+        known = (*KINDS, DECISIONS)
+        raise UnknownNameError("kind of table", name, known, listing=f"choose {', '.join(known)}")
+    return KINDS["inference" if name == DECISIONS else name]
+
+
+def _models(path: str | None) -> Path | None:
+    if path is None or Path(path).exists():
+        return Path(path) if path else None
+    raise InputError(
+        f"--models {path} is neither a folder nor a file",
+        why="names are looked up there first",
+        fix="give a folder of <org>__<name>.json files, or a csv with the columns model,file,variant",
+    )
 
 
 def sample(items: list[Item], count: int | None) -> list[Item]:

@@ -4,7 +4,7 @@ Read `verdict.py` first, then `search.py`, `choose.py` and `rank.py`.
 """
 
 from chipwise.decide.advice import Advice, Option
-from chipwise.decide.question import Demand, Policy, Question
+from chipwise.decide.question import Demand, Policy, Question, TrainingDemand
 from chipwise.decide.verdict import decide
 
-__all__ = ["Advice", "Demand", "Option", "Policy", "Question", "decide"]
+__all__ = ["Advice", "Demand", "Option", "Policy", "Question", "TrainingDemand", "decide"]

@@ -10,26 +10,26 @@ from chipwise.units import show_usd
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from chipwise.decide.choose import Deployment
+    from chipwise.decide.deployment import Deployment
     from chipwise.decide.question import Question
 
 COST_GOALS = frozenset({"cost", "training-cost"})
 
 
 def over_budget(deployments: Mapping[str, Sequence[Deployment]], question: Question) -> dict[str, Rejected]:
-    """Sizes whose cheapest deployment costs more by the hour than the budget."""
+    """Sizes whose cheapest deployment costs more than the budget."""
     found: dict[str, Rejected] = {}
     budget = question.budget_usd
     if budget is None:
         return found
     for name, ones in deployments.items():
-        rates = [one.usd_per_hour.mid for one in ones if one.usd_per_hour is not None]
+        rates = [usd for one in ones if (usd := one.bar_usd()) is not None]
         if rates and min(rates) > budget:
             found[name] = Rejected(
                 instance=name,
                 rule="budget",
-                reason=f"{show_usd(min(rates))} an hour at the least (budget {show_usd(budget)})",
-                shortfall={"value": min(rates) - budget, "unit": "usd_per_hour"},
+                reason=f"{show_usd(min(rates))} at the least (budget {show_usd(budget)})",
+                shortfall={"value": min(rates) - budget, "unit": "usd"},
                 nearest={},
                 change="a larger budget, fewer users or looser bars",
                 source="price list",
@@ -45,7 +45,7 @@ def affordable(deployments: Mapping[str, Sequence[Deployment]], question: Questi
             one
             for one in ones
             if (one.usd_per_hour is not None or not priced)
-            and (budget is None or one.usd_per_hour is None or one.usd_per_hour.mid <= budget)
+            and (budget is None or (usd := one.bar_usd()) is None or usd <= budget)
         ]
         for name, ones in deployments.items()
     }

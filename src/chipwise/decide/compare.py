@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chipwise.decide.choose import standing_of
+from chipwise.decide.deployment import standing_of
+from chipwise.decide.question import TrainingDemand
 from chipwise.decide.rank import beats
 from chipwise.guide import walk_flow
 from chipwise.units import show_usd
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from chipwise.decide.advice import Option, Rejected
-    from chipwise.decide.choose import Deployment
+    from chipwise.decide.deployment import Deployment
     from chipwise.decide.pick import Picked
     from chipwise.decide.question import Question
 
@@ -43,7 +44,10 @@ def behind_because(one: Deployment, leader: Deployment | None, question: Questio
 def guide_object(question: Question, options: Sequence[Option], rejected: Sequence[Rejected]) -> dict[str, Any]:
     """What the guide's flow would recommend, whether the answer agrees, and what makes the difference."""
     params = float(question.model.params_total)
-    end = walk_flow(kind="inference", params=params, goal=question.policy.goals[0])
+    kind = "inference"
+    if isinstance(question.demand, TrainingDemand):
+        kind = "pretrain" if question.demand.method == "pretrain" else "finetune"
+    end = walk_flow(kind=kind, params=params, goal=question.policy.goals[0])
     chosen = {option.instance for option in options}
     agrees = bool(chosen & set(end.recommends))
     return {

@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from chipwise.decide.advice import NotJudged, Rejected
-from chipwise.units import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.catalog import Instance
-    from chipwise.decide.backing import Refusal
-    from chipwise.decide.candidates import Layout
-    from chipwise.decide.evaluate import Evaluated
-    from chipwise.decide.question import Demand
-    from chipwise.precision import PrecisionOption
 
 STAGES = ("engine", "support", "custom-kernels", "precision", "facts", "split", "memory", "slo")
 """Checks in their order; a later one failed means that more had been passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a platform cannot be asked at one precision; `known` False says that we lack the knowledge instead."""
+
+    rule: str
+    reason: str
+    source: str
+    change: str
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,68 +52,6 @@ def refusal_failure(refusal: Refusal) -> Failure:
         stage=refusal.rule, distance=0.0, reason=refusal.reason, source=refusal.source, change=refusal.change,
         known=refusal.known,
     )  # fmt: skip
-
-
-def bar_failures(evaluated: Evaluated, demand: Demand) -> dict[int, Failure]:
-    """The failure of every row that meets the bars at no number of units, by row."""
-    best = np.min(np.where(np.isnan(evaluated.miss), np.inf, evaluated.miss), axis=1)
-    return {int(row): _slo_failure(evaluated, int(row), demand) for row in np.flatnonzero(best > 1.0)}
-
-
-def _layout_words(layout: Layout, option: PrecisionOption) -> dict[str, Any]:
-    names = ("tp", "pp", "ep", "dp", "cp")
-    return {
-        "precision": option.format,
-        "parallelism": {name: int(getattr(layout.split, name)) for name in names},
-        "engine": layout.seat.engine.name,
-    }
-
-
-def memory_failure(layout: Layout, option: PrecisionOption, short_bytes: float) -> Failure:
-    """A layout whose devices do not hold the weights and one request of the full context."""
-    devices, split = layout.devices, layout.split
-    over = "one device" if devices == 1 else f"{devices} devices (tp={int(split.tp)}, pp={int(split.pp)})"
-    return Failure(
-        stage="memory",
-        distance=short_bytes * devices,
-        reason=f"does not fit at {option.format} over {over}: {short_bytes / 2**30:.1f} GiB short on each",
-        source="memory budget",
-        change="fewer bits, a shorter context, or a size with more memory",
-        shortfall={"value": short_bytes, "unit": "bytes per device"},
-        nearest=_layout_words(layout, option),
-    )
-
-
-def _slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
-    column = int(np.nanargmin(evaluated.miss[row]))
-    ttft, tpot = float(evaluated.ttft_p99_s[row, column]), float(evaluated.tpot_p99_s[row, column])
-    over = {
-        "P99 TTFT": (ttft, demand.ttft_p99_s),
-        "P99 TPOT": (tpot, demand.tpot_p99_s),
-    }
-    ratios = {name: got / bar for name, (got, bar) in over.items() if bar}
-    worst = max(ratios, key=lambda name: ratios[name]) if ratios else "throughput"
-    nearest = _layout_words(evaluated.layouts[row], evaluated.option) | {
-        "units": int(evaluated.units[column]),
-        "ttft_p99_s": finite(ttft),
-        "tpot_p99_s": finite(tpot),
-    }
-    miss = float(evaluated.miss[row, column])
-    shortfall: dict[str, float | str] | None = None
-    reason = f"{int(evaluated.units[-1])} of them do not reach the load ({miss:.2g} times too little)"
-    if ratios.get(worst, 0.0) > 1.0:
-        got, bar = over[worst]
-        reason = f"{worst} {got * 1e3:.0f} ms at best (asked: {(bar or 0) * 1e3:.0f} ms)"
-        shortfall = {"value": got - (bar or 0.0), "unit": "s"}
-    return Failure(
-        stage="slo",
-        distance=miss,
-        reason=reason,
-        source="serving prediction",
-        change=f"a bar of {miss:.2f} times what was asked, or a faster size",
-        shortfall=shortfall,
-        nearest=nearest,
-    )
 
 
 def verdict(instance: Instance, failures: Sequence[Failure]) -> Rejected | NotJudged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Discouraged, FeatureCheck
@@ -9,7 +10,6 @@ from chipwise.guide import checklist_row, feature_needs, feature_of
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Instance
-    from chipwise.decide.choose import Deployment
     from chipwise.guide import FeatureNeed
 
 _EFFECT = {
@@ -21,20 +21,28 @@ _EFFECT = {
 }
 
 
-def feature_checks(deployment: Deployment, *, params: float, training: bool, pretrain: bool) -> list[FeatureCheck]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a replica (or a run) lives: the size, its chip, over how many instances and devices."""
+
+    instance: Instance
+    chip: Chip
+    nodes: int
+    devices: int
+
+
+def feature_checks(site: Site, *, params: float, training: bool, pretrain: bool) -> list[FeatureCheck]:
     """Every row of the checklist for one deployment.
 
     Args:
-        deployment: the size and its layout.
+        site: the size and its layout.
         params: the model's parameters.
         training: whether the work is training.
         pretrain: whether it is pre-training.
     """
     row = checklist_row(training=training, params=params, pretrain=pretrain, multi_serving=False)
-    nodes = deployment.evaluated.packings[deployment.row].instances_per_unit
-    needs = feature_needs(row, nodes=nodes, devices_per_replica=deployment.layout.devices)
-    chip = deployment.layout.seat.platform.chip
-    return [_check(need, deployment.instance, chip, row) for need in needs]
+    needs = feature_needs(row, nodes=site.nodes, devices_per_replica=site.devices)
+    return [_check(need, site.instance, site.chip, row) for need in needs]
 
 
 def _check(need: FeatureNeed, instance: Instance, chip: Chip, row: str) -> FeatureCheck:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chipwise.decide.choose import best_of, standing_of
+from chipwise.decide.deployment import best_of, standing_of
 from chipwise.decide.rank import ranked
 from chipwise.precision import format_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from chipwise.decide.choose import Deployment
+    from chipwise.decide.deployment import Deployment
     from chipwise.decide.question import Question
 
 MOST_OPTIONS = 3

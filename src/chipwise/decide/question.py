@@ -30,6 +30,29 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingDemand:
+    """A run and its bars. `tokens` are those of all passes, `global_batch` counts sequences a step.
+
+    `recompute` and `micro_batch` left None are tried. `isl_tokens`, `osl_tokens` and `group` describe what a
+    reinforcement method generates: `group` answers a prompt.
+    """
+
+    method: str
+    tokens: float
+    seq_len: float
+    global_batch: float
+    micro_batch: int | None
+    optimizer: str
+    recompute: str | None
+    shard: str | None = None
+    lora_rank: int = 16
+    isl_tokens: float | None = None
+    osl_tokens: float | None = None
+    group: int = 1
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What the asker allows and prefers. `goals` is A or A, B: A filters at its bar, B orders."""
 
@@ -54,13 +77,42 @@ class Question:
     """Everything `decide` looks at. `engines` is by chip vendor; a vendor without one cannot be judged."""
 
     model: ModelSpec
-    demand: Demand
+    demand: Demand | TrainingDemand
     policy: Policy
     catalog: Catalog
     engines: Mapping[str, EngineProfile]
     workload: Mapping[str, Any]
     purpose: str
     budget_usd: float | None = None
+
+    @property
+    def serving(self) -> Demand:
+        """The demand of a serving question.
+
+        Raises:
+            TypeError: it is a training question.
+        """
+        if isinstance(self.demand, Demand):
+            return self.demand
+        msg = "a training question has no serving demand"
+        raise TypeError(msg)
+
+    @property
+    def training(self) -> TrainingDemand:
+        """The demand of a training question.
+
+        Raises:
+            TypeError: it is a serving question.
+        """
+        if isinstance(self.demand, TrainingDemand):
+            return self.demand
+        msg = "a serving question has no training demand"
+        raise TypeError(msg)
+
+    @property
+    def longest_tokens(self) -> float:
+        """The longest sequence asked for."""
+        return self.demand.context_tokens if isinstance(self.demand, Demand) else self.demand.seq_len
 
     @property
     def order_by(self) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Advice, AlsoFeasible, NotJudged, Rejected
 from chipwise.decide.bars import affordable, over_budget, unpriced
 from chipwise.decide.compare import behind_because, guide_object, neuron_object
-from chipwise.decide.explain import option_of, parallelism_of
 from chipwise.decide.failures import verdict
+from chipwise.decide.found import Found
+from chipwise.decide.options import option_of
 from chipwise.decide.pick import Picked, pick
+from chipwise.decide.question import TrainingDemand
 from chipwise.decide.screen import Screened, missing_need, offer, screen
-from chipwise.decide.search import Found, search
-from chipwise.units import finite
+from chipwise.decide.serving.search import search_serving
+from chipwise.decide.training.search import search_training
 
 if TYPE_CHECKING:
     from chipwise.catalog import Instance
@@ -26,6 +28,7 @@ def decide(question: Question) -> Advice:
     offers = {one.name: offer(one, question) for one in screened.tried}
     needs = {one.name: missing_need(one, question) for one in screened.tried}
     quotes = {name: found for name, found in offers.items() if not isinstance(found, Rejected) and needs[name] is None}
+    search = search_training if isinstance(question.demand, TrainingDemand) else search_serving
     found = search(question, screened.tried, quotes)
     dear, priceless = over_budget(found.deployments, question), unpriced(found.deployments, question)
     left = affordable(found.deployments, question)
@@ -85,16 +88,16 @@ def _also(question: Question, picked: Picked) -> list[AlsoFeasible]:
     leader = picked.options[0][0] if picked.options else None
     rows: list[AlsoFeasible] = []
     for one, _ in picked.others:
-        column: Any = (one.row, one.column)
+        ttft_p99_s, tpot_p99_s = one.latency_p99_s()
         rows.append(
             AlsoFeasible(
                 instance=one.instance.name,
                 instances=one.instances,
                 precision=one.precision,
-                parallelism=parallelism_of(one),
+                parallelism=one.parallelism,
                 usd_per_hour=one.usd_per_hour,
-                ttft_p99_s=finite(one.evaluated.ttft_p99_s[column]),
-                tpot_p99_s=finite(one.evaluated.tpot_p99_s[column]),
+                ttft_p99_s=ttft_p99_s,
+                tpot_p99_s=tpot_p99_s,
                 behind_because=behind_because(one, leader, question),
             )
         )

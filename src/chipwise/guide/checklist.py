@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
-MID_MODEL_PARAMS = 70e9
-LARGE_MODEL_PARAMS = 100e9
+from chipwise.errors import UnknownNameError
+from chipwise.guide.tables import cite, limit, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +17,16 @@ class FeatureNeed:
     source: str
 
 
-@cache
-def _cells() -> tuple[dict[str, str], ...]:
-    with files("chipwise.guide").joinpath("data/checklist.csv").open(encoding="utf-8", newline="") as lines:
-        return tuple(csv.DictReader(lines))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRole:
+    """What a feature is for, when the guide asks for it, and what having it does."""
+
+    feature: str
+    names: str
+    role: str
+    needed_when: str
+    effect: str
+    source: str
 
 
 def checklist_row(*, training: bool, params: float, pretrain: bool, multi_serving: bool) -> str:
@@ -35,8 +38,8 @@ def checklist_row(*, training: bool, params: float, pretrain: bool, multi_servin
     if multi_serving:
         return "multi-serving"
     if training:
-        return "pretrain-large" if pretrain or params >= LARGE_MODEL_PARAMS else "finetune-mid"
-    return "inference-large" if params >= MID_MODEL_PARAMS else "inference-mid"
+        return "pretrain-large" if pretrain or params >= limit("pretrain_large_params") else "finetune-mid"
+    return "inference-large" if params >= limit("large_from_params") else "inference-mid"
 
 
 def feature_needs(row: str, *, nodes: int, devices_per_replica: int) -> tuple[FeatureNeed, ...]:
@@ -48,18 +51,15 @@ def feature_needs(row: str, *, nodes: int, devices_per_replica: int) -> tuple[Fe
     >>> [need.need for need in feature_needs("inference-large", nodes=1, devices_per_replica=4)]
     ['required', 'not-needed', 'not-needed', 'not-needed', 'not-needed']
     """
-    found = []
-    for cell in _cells():
-        if cell["workload"] != row:
-            continue
-        found.append(
-            FeatureNeed(
-                feature=cell["feature"],
-                need=_need_here(cell["feature"], cell["need"], nodes, devices_per_replica),
-                source=f"guide {cell['source']}",
-            )
+    return tuple(
+        FeatureNeed(
+            feature=cell["feature"],
+            need=_need_here(cell["feature"], cell["need"], nodes, devices_per_replica),
+            source=cite(cell["source"]),
         )
-    return tuple(found)
+        for cell in table("checklist")
+        if cell["workload"] == row
+    )
 
 
 def _need_here(feature: str, need: str, nodes: int, devices_per_replica: int) -> str:
@@ -68,3 +68,25 @@ def _need_here(feature: str, need: str, nodes: int, devices_per_replica: int) ->
     if feature in {"efa", "gpudirect-rdma", "ultracluster"} and nodes == 1:
         return "not-needed"
     return "required" if need == "multi-node" else need
+
+
+def feature_role(feature: str) -> FeatureRole:
+    """What a feature of the checklist does.
+
+    Raises:
+        UnknownNameError: the guide does not describe it.
+
+    >>> feature_role("efa").effect
+    'carries traffic between instances'
+    """
+    for row in table("features"):
+        if row["feature"] == feature:
+            return FeatureRole(
+                feature=feature,
+                names=row["names"],
+                role=row["role"],
+                needed_when=row["needed_when"],
+                effect=row["effect"],
+                source=cite(row["where"]),
+            )
+    raise UnknownNameError("feature", feature, [row["feature"] for row in table("features")])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+
+from chipwise.guide.tables import table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,16 +17,10 @@ class Floor:
     source: str
 
 
-@cache
-def _floors() -> dict[str, Floor]:
-    with files("chipwise.guide").joinpath("data/floors.csv").open(encoding="utf-8", newline="") as lines:
-        return {row["goal"]: Floor(**row) for row in csv.DictReader(lines)}
-
-
 def precision_floor(goal: str) -> Floor | None:
     """The floor of the first goal; None for training goals, whose precision is the method's.
 
     >>> precision_floor("latency").floor, precision_floor("time-to-train")
     ('fp8', None)
     """
-    return _floors().get(goal)
+    return next((Floor(**row) for row in table("floors") if row["goal"] == goal), None)

@@ -32,7 +32,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """One box: a question, an action, a note, or an end; `recommends` names sizes, `note` what is amiss with it."""
+    """One box: a question, an action, a note, or an end; `recommends` names sizes, `note` says what is amiss."""
 
     id: str
     flow: str
@@ -42,6 +42,7 @@ class Box:
     precision: tuple[str, ...]
     note: str
     where: str
+    topic: str
     edges: tuple[Edge, ...]
 
     def answer(self, key: str) -> Edge | None:
@@ -100,6 +101,7 @@ def _box(row: Mapping[str, str], edges: tuple[Edge, ...]) -> Box:
         precision=tuple(row["precision"].split()),
         note=row["note"],
         where=row["where"],
+        topic=row["topic"],
         edges=edges,
     )
 

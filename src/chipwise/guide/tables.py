@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 Row = Mapping[str, str]
+_DATA = Path(__file__).parent / "data"
 
 
 @cache
@@ -18,7 +19,7 @@ def table(name: str) -> tuple[Row, ...]:
     >>> table("ratings")[0]["source"]
     'A:430'
     """
-    with files("chipwise.guide").joinpath(f"data/{name}.csv").open(encoding="utf-8", newline="") as lines:
+    with (_DATA / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
         return tuple(MappingProxyType(row) for row in csv.DictReader(lines))
 
 

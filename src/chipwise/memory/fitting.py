@@ -42,9 +42,7 @@ def min_split(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) 
     tp goes up to `most_tp` (the devices of one node), pp up to 8 stages; of equal counts the smaller pp wins.
     """
     pairs = [
-        (tp, pp)
-        for tp in legal_tp(model, most_tp)
-        for pp in range(1, min(_MOST_STAGES, max(model.layer_count, 1)) + 1)
+        (tp, pp) for tp in legal_tp(model, most_tp) for pp in range(1, min(_MOST_STAGES, max(model.layer_count, 1)) + 1)
     ]
     pairs.sort(key=lambda pair: (pair[0] * pair[1], pair[1]))
     if not pairs:
@@ -71,9 +69,7 @@ def _change(name: str, costs: str, before: MemoryAnswer, after: MemoryAnswer) ->
     return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
 
 
-def _formats(
-    model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions
-) -> Iterator[Change]:
+def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     if may.kv_format and kv_bytes_per_element(may.kv_format) < kv_bytes_per_element(asked.kv_format):
         after = size_serving(replace(asked, kv_format=may.kv_format))
         yield _change(f"hold the KV cache in {may.kv_format}", "a small loss of quality", before, after)
@@ -83,9 +79,7 @@ def _formats(
         yield _change(f"hold the weights in {may.weight_format}", "some loss of quality", before, after)
 
 
-def _wider(
-    model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions
-) -> Iterator[Change]:
+def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     split = asked.shards.split
     tp = int(split.tp) * 2
     if tp in legal_tp(model, max(may.most_tp, tp)):
@@ -104,9 +98,7 @@ def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change
         yield _change(f"{requests} requests in flight", "the others wait", before, after)
 
 
-def to_make_it_fit(
-    model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None
-) -> list[Change]:
+def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> list[Change]:
     """Changes that would free memory, in the order of what they cost; empty where it fits already.
 
     KV cache in 8 bits, weights in 8 bits, twice the tensor parallelism, a shorter context, fewer requests, a

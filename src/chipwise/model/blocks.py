@@ -42,9 +42,7 @@ def matrix(
 
 def vector(name: str, size: int, part: Part = "norm", *, units: int = 1) -> Weight:
     """A vector: a bias, a norm's scale, a per-head constant."""
-    return Weight(
-        name=name, part=part, out_features=size, in_features=1, tp_units=units, gemm=False, quantisable=False
-    )
+    return Weight(name=name, part=part, out_features=size, in_features=1, tp_units=units, gemm=False, quantisable=False)
 
 
 def table(name: str, rows: int, width: int, *, units: int = 1, part: Part = "embedding") -> Weight:
@@ -215,13 +213,9 @@ def moe(shape: Moe) -> Block:
         prefix=f"{shape.prefix}.experts",
         part="expert",
     )
-    weights = list(
-        matrix(shape.router_name, (shape.routed, shape.hidden), "router", bias=shape.router_bias)
-    )
+    weights = list(matrix(shape.router_name, (shape.routed, shape.hidden), "router", bias=shape.router_bias))
     if shape.shared:
-        weights += mlp(
-            shape.hidden, shape.shared, gated=shape.gated, prefix=shape.shared_name, part="shared-expert"
-        )
+        weights += mlp(shape.hidden, shape.shared, gated=shape.gated, prefix=shape.shared_name, part="shared-expert")
     if shape.shared_gate:
         weights += matrix(f"{shape.prefix}.shared_expert_gate", (1, shape.hidden), "router")
     if shape.latent:

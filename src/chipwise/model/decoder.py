@@ -27,7 +27,7 @@ from chipwise.model.blocks import (
 )
 from chipwise.model.blocks import matrix as matrix_of
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys, divide
+from chipwise.model.keys import Keys
 from chipwise.model.spec import Layer
 
 NORM_PAIR = ("input_layernorm", "post_attention_layernorm")
@@ -67,7 +67,9 @@ def heads_of(keys: Keys, hidden: int) -> Heads:
     """The attention shape: heads, KV heads (absent: as many), head size (absent: hidden / heads)."""
     query = keys.size(*k.HEADS, least=1)
     latent = keys.size("qk_nope_head_dim", default=0) + keys.size("qk_rope_head_dim", default=0)
-    dim = keys.maybe(*k.HEAD_DIM) or latent or divide(keys, hidden, query, "hidden_size")
+    dim = keys.maybe(*k.HEAD_DIM) or latent or hidden // query
+    if dim * query != hidden and not keys.maybe(*k.HEAD_DIM) and not latent:
+        keys.notes.append(f"{keys.path}head_dim is not in the config and {query} heads do not divide {hidden}: {dim}")
     kv = keys.maybe(*k.KV_HEADS) or query
     return Heads(hidden=hidden, query=query, kv=kv, dim=dim)
 
@@ -169,7 +171,7 @@ def window_plan(keys: Keys, layers: int, *, pattern: int = 0) -> list[str]:
     in_force = window and keys.flag("use_sliding_window", default=True) and not (context and window >= context)
     if not in_force:
         return ["full"] * layers
-    every = keys.maybe("sliding_window_pattern", "_sliding_window_pattern") if not pattern else pattern
+    every = pattern or keys.maybe("sliding_window_pattern", "_sliding_window_pattern")
     if every:
         return ["full" if (index + 1) % every == 0 else "sliding" for index in range(layers)]
     if keys.raw("use_sliding_window") is not None:
@@ -243,7 +245,9 @@ def moe_plan(keys: Keys, layers: int) -> list[str]:
         sparse = [(index + 1) % step == 0 for index in range(layers)]
     else:
         sparse = [index % step == 0 for index in range(layers)]
-    return ["moe" if is_moe and index >= first and index not in only else "dense" for index, is_moe in enumerate(sparse)]
+    return [
+        "moe" if is_moe and index >= first and index not in only else "dense" for index, is_moe in enumerate(sparse)
+    ]
 
 
 def with_layers(draft: Draft, layers: tuple[Layer, ...]) -> Draft:

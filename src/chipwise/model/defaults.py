@@ -39,3 +39,19 @@ def named_tower(name: str) -> Mapping[str, Any] | None:
     24
     """
     return _towers().get(name)
+
+
+@cache
+def _backbones() -> Mapping[str, Mapping[str, Any]]:
+    text = (files("chipwise.model") / "data" / "towers.json").read_text(encoding="utf-8")
+    rows: list[Mapping[str, Any]] = json.loads(text)["backbones"]
+    return {row["name"]: row for row in rows}
+
+
+def backbone(name: str) -> Mapping[str, Any] | None:
+    """Stage widths and depths of a ResNet that a detector only names; None where it is not known here.
+
+    >>> backbone("resnet50")["depths"]
+    [3, 4, 6, 3]
+    """
+    return _backbones().get(name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from chipwise.errors import KnowledgeError
-from chipwise.model.families import reader
+from chipwise.model.families import known_types, reader
+from chipwise.model.families.generic import generic_type
 from chipwise.model.nested import unknown_type
 
 Config = Mapping[str, Any]
@@ -42,10 +44,9 @@ def normalised(config: Config) -> Config:
     class_name = config.get("_class_name")
     if isinstance(class_name, str):
         return {**config, "model_type": class_name}
-    if {"dim", "n_layers", "n_routed_experts"} <= config.keys():
-        return _renamed(config, _DEEPSEEK, "deepseek_v3")
-    if {"dim", "n_layers", "n_heads", "hidden_dim"} <= config.keys():
-        return _mistral(config)
+    for keys, rename in _SHAPES:
+        if keys <= config.keys():
+            return rename(config)
     return _by_architecture(config)
 
 
@@ -62,16 +63,38 @@ def _mistral(config: Config) -> Config:
     return {**_renamed(config, _MISTRAL, "mixtral"), **more}
 
 
-_ARCHITECTURES: dict[str, str] = {}
+def _deepseek(config: Config) -> Config:
+    return _renamed(config, _DEEPSEEK, "deepseek_v3")
+
+
+def _yolo(config: Config) -> Config:
+    return {**config, "model_type": "yolo"}
+
+
+_SHAPES: tuple[tuple[set[str], Callable[[Config], Config]], ...] = (
+    ({"dim", "n_layers", "n_routed_experts"}, _deepseek),
+    ({"dim", "n_layers", "n_heads", "hidden_dim"}, _mistral),
+    ({"backbone", "head", "nc"}, _yolo),
+)
+
+_HEADS = re.compile(r"(For[A-Z]\w*|LMHeadModel|Model)$")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _by_architecture(config: Config) -> Config:
+    """The family whose model_type is the architecture's name without its head: `OpenMoeForCausalLM` is openmoe."""
     named = config.get("architectures")
+    known = {_plain(model_type): model_type for model_type in known_types()}
     for name in named if isinstance(named, list) else ():
-        known = _ARCHITECTURES.get(name) if isinstance(name, str) else None
-        if known:
-            return {**config, "model_type": known}
+        found = known.get(_plain(_HEADS.sub("", name))) if isinstance(name, str) else None
+        if found:
+            return {**config, "model_type": found}
     model_type = config.get("model_type")
+    if generic_type(config):
+        return {**config, "model_type": "generic", "unknown_type": model_type or "none"}
     if isinstance(model_type, str):
         raise unknown_type(model_type)
     raise KnowledgeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.model.blocks import Heads, Weights, conv, matrix, norm
+from chipwise.model.blocks import Heads, NormKind, Weights, conv, matrix, norm
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys
 from chipwise.model.spec import Layer, Part
@@ -50,7 +50,7 @@ def attend(style: Attend) -> Weights:
     """Q, K, V and output projections, and norms over Q and K where they have a width."""
     w, source, at = style.width, style.source or style.width, style.prefix
     q, key, value, out = style.names
-    kind = "layer" if style.norm_shift else "rms"
+    kind: NormKind = "layer" if style.norm_shift else "rms"
     normed = ("norm_q", "norm_k") if style.norm_width else ()
     return (
         *linear(f"{at}.{q}", w, w, bias=style.bias, part="attention"),

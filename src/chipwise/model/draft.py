@@ -52,9 +52,7 @@ def grouped(plan: Sequence[Plan], build: Callable[[Plan], Layer]) -> tuple[Layer
     where: dict[Plan, list[int]] = {}
     for index, item in enumerate(plan):
         where.setdefault(item, []).append(index)
-    return tuple(
-        replace(build(item), count=len(indices), indices=tuple(indices)) for item, indices in where.items()
-    )
+    return tuple(replace(build(item), count=len(indices), indices=tuple(indices)) for item, indices in where.items())
 
 
 def stack(count: int, weights: Iterable[Weight], attention: Attention = NO_ATTENTION) -> tuple[Layer, ...]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from chipwise.errors import InputError, KnowledgeError
+from chipwise.model.gguf_model import from_gguf
+from chipwise.model.pipeline import from_pipeline, is_pipeline
 from chipwise.model.quantise import Scheme
 from chipwise.model.read import Source, read_source
+from chipwise.model.safetensors import read_header
 from chipwise.model.spec import ModelSpec
+from chipwise.model.tensors import from_index, from_tensors
 
 MOST_BYTES = 64_000_000
 _CONFIGS = ("config.json", "params.json", "model_index.json")
@@ -37,26 +41,81 @@ def from_path(path: Path, *, name: str = "", bend: Bend = STRAIGHT, as_encoder: 
     """
     file = _config_in(path) if path.is_dir() else path
     if not file.is_file():
-        raise InputError(
-            f"there is no file {file}", why="the model is read from it", fix="check the path"
-        )
+        raise InputError(f"there is no file {file}", why="the model is read from it", fix="check the path")
     title = name or (path.name if path.is_dir() else file.name.removesuffix(file.suffix))
+    kind = _magic(file)
+    if kind == "gguf":
+        return from_gguf(file, title)
+    if kind == "safetensors":
+        return from_tensors(read_header(file), title)
     config = read_mapping(file)
-    source = Source(
-        config=config,
-        name=title,
-        sidecar=_sidecar(file),
-        scheme=bend.scheme,
-        ignore_quantisation=bend.ignore_quantisation,
-        as_encoder=as_encoder,
+    if "weight_map" in config or set(config) == {"metadata"}:
+        return from_index(config, title)
+    if is_pipeline(config):
+        return from_pipeline(config, file, title, from_path)
+    spec = read_source(
+        Source(
+            config=_named_scale(config, file),
+            name=title,
+            sidecar=_sidecar(file),
+            scheme=bend.scheme,
+            ignore_quantisation=bend.ignore_quantisation,
+            as_encoder=as_encoder,
+        )
     )
-    return read_source(source)
+    return _against_weights(spec, path) if path.is_dir() else spec
+
+
+def _magic(file: Path) -> str:
+    """`gguf` or `safetensors` by the first bytes, whatever the file is called; else empty."""
+    try:
+        with file.open("rb") as handle:
+            head = handle.read(9)
+    except OSError as error:
+        raise _broken(file, f"it cannot be read ({error})") from error
+    if head[:4] == b"GGUF":
+        return "gguf"
+    binary = len(head) > 8 and head[8:9] == b"{" and not head[:8].strip().startswith((b"{", b"["))
+    return "safetensors" if binary or file.suffix == ".safetensors" else ""
+
+
+def _named_scale(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    """An Ultralytics YAML is counted at the scale that its name ends in (`yolov8s.yaml`)."""
+    scales = config.get("scales")
+    if not isinstance(scales, Mapping) or "scale" in config:
+        return config
+    letter = file.stem[-1:]
+    return {**config, "scale": letter} if letter in scales and file.stem[-2:-1].isdigit() else config
+
+
+def _against_weights(spec: ModelSpec, folder: Path) -> ModelSpec:
+    """The spec, with a warning where the weights beside the config hold another number of parameters."""
+    index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
+    if spec.quantisation is not None:
+        return spec
+    if single.is_file():
+        held = sum(tensor.params for tensor in read_header(single))
+    elif index.is_file():
+        held = from_index(read_mapping(index), spec.name).params_total
+    else:
+        return spec
+    counted = spec.params_total + spec.params_mtp
+    if abs(held - counted) <= counted * _TOLERANCE:
+        return spec
+    note = f"the weights hold {held} parameters, the config describes {counted}: the weights count"
+    return replace(spec, params_stated=held - spec.params_mtp, warnings=(*spec.warnings, note))
+
+
+_TOLERANCE = 0.001
 
 
 def _config_in(folder: Path) -> Path:
     for name in _CONFIGS:
         if (folder / name).is_file():
             return folder / name
+    held = [file for kind in ("*.gguf", "*.safetensors") for file in sorted(folder.glob(kind))]
+    if len(held) == 1:
+        return held[0]
     raise KnowledgeError(
         f"the folder {folder} holds none of {', '.join(_CONFIGS)}",
         why="one of them describes the model",
@@ -103,7 +162,7 @@ def _parsed(file: Path, text: str) -> Any:
 
 
 def _yaml(file: Path, text: str) -> Any:
-    import yaml  # noqa: PLC0415 - only a YAML file pays for it
+    import yaml
 
     try:
         return yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""Look-up of config keys: required, optional, nested, under any of several names; a missing key is named, not guessed."""
+"""Look-up of config keys: required, optional, nested, under any of several names; what is missing is named."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Keys:
     def wrong(self, name: str, value: Any, expected: str) -> InputError:
         """The error for a value of the wrong type or range."""
         shown = repr(value)
-        shown = shown if len(shown) < 60 else shown[:57] + "..."  # noqa: PLR2004 - a message's width
+        shown = shown if len(shown) < 60 else shown[:57] + "..."
         return InputError(
             f"{self.path}{name} is {shown}",
             why=f"{expected} is expected there",

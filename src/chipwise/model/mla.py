@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chipwise.model import keys as k
 from chipwise.model.blocks import Block, NormKind, Weights, matrix, norm
 from chipwise.model.keys import Keys
-from chipwise.model.spec import Attention
+from chipwise.model.spec import Attention, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,8 @@ def mla_weights(shape: Mla, prefix: str = "self_attn") -> Weights:
     >>> sum(weight.params for weight in mla_weights(shape))
     187107328
     """
-    heads, part = shape.heads, "attention"
+    heads = shape.heads
+    part: Part = "attention"
     q_width = heads * (shape.nope_dim + shape.rope_dim)
     if shape.q_lora_rank:
         query = (

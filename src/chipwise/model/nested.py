@@ -47,13 +47,17 @@ def read_part(keys: Keys) -> Draft:
     return read(keys)
 
 
+_CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
+
+
 def text_part(keys: Keys, *names: str, default: str) -> Draft:
     """The language model inside a multimodal one, with its head; what the outer config says of tying counts.
 
     Older configs keep the text keys at the top: then the whole config is the text model's.
     """
     places = names or ("text_config",)
-    head = "Model" if keys.defaults and keys.head.endswith("Model") else "ForCausalLM"
+    bare = keys.defaults and keys.head.endswith("Model")
+    head = "Model" if bare else keys.head if keys.head.endswith(_CLASSIFIERS) else "ForCausalLM"
     if not keys.has(*places) and keys.has("hidden_size"):
         flat = keys.also(model_type=default)
         return read_part(replace(flat, head=head, defaults={**class_defaults(default), **keys.defaults}))

@@ -11,7 +11,21 @@ from chipwise.model.spec import ModelSpec
 from chipwise.units import parse_count
 
 _KEYS = frozenset(
-    "active layers hidden heads kv_heads head_dim ffn vocab context experts per_token dtype window".split()
+    {
+        "active",
+        "layers",
+        "hidden",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "ffn",
+        "vocab",
+        "context",
+        "experts",
+        "per_token",
+        "dtype",
+        "window",
+    }
 )
 _BINARY = frozenset({"context", "window"})
 _EXAMPLE = "params:70b,layers=80,hidden=8192,heads=64,kv_heads=8,vocab=128k,context=128k"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -92,14 +92,18 @@ def names_of(patterns: Iterable[object]) -> Names:
     return Names(plain=frozenset(plain), wild=tuple(wild), expressions=tuple(expressions))
 
 
+_LONGEST_PATTERN = 500
+# A repeat within a repeat can take for ever on a name that does not match.
+_NESTED_REPEAT = re.compile(r"[*+}]\)[*+{]")
+
+
 def _compile(pattern: str) -> re.Pattern[str] | None:
+    if len(pattern) > _LONGEST_PATTERN or _NESTED_REPEAT.search(pattern):
+        return None
     try:
-        return re.compile(pattern) if len(pattern) < _LONGEST_PATTERN else None
+        return re.compile(pattern)
     except re.error:
         return None
-
-
-_LONGEST_PATTERN = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +123,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """How a checkpoint is quantised: the first rule that applies decides; `ignored` modules stay at the dtype."""
+    """How a checkpoint is quantised: the first rule that applies decides; `ignored` modules stay at the dtype.
+
+    `leaves` (GGUF) knows the format of every tensor by `leaf_key`, embeddings too; it goes before the rules.
+    """
 
     method: str
     rules: tuple[Rule, ...]
@@ -128,6 +135,7 @@ class Scheme:
     kv_format: str | None = None
     towers: bool = False
     head: bool = False
+    leaves: Mapping[str, str] = field(default_factory=dict)
     inferred_from: str | None = None
 
     @property
@@ -139,15 +147,35 @@ class Scheme:
     @property
     def by_layer(self) -> bool:
         """Whether layers of one kind may differ in format."""
-        return self.ignored.by_layer or any(rule.names is not None and rule.names.by_layer for rule in self.rules)
+        return (
+            bool(self.leaves)
+            or self.ignored.by_layer
+            or any(rule.names is not None and rule.names.by_layer for rule in self.rules)
+        )
 
     def format_of(self, name: str, weight: Weight) -> str | None:
         """The stored format of `weight`, None where it stays at the dtype."""
+        if self.leaves:
+            return self.leaves.get(leaf_key(name)) or (self.main_format if weight.in_features > 1 else "fp32")
         if not weight.gemm or not (weight.quantisable or (self.head and weight.part == "head")):
             return None
         if self.ignored.match(name):
             return None
         return next((rule.format for rule in self.rules if rule.applies(name, weight)), None)
+
+
+_LAYER_NUMBER = re.compile(r"layers\.(\d+)\.")
+
+
+def leaf_key(name: str) -> str:
+    """What tells one weight from another in a layer: its number, whether it is an expert's, its last name.
+
+    >>> leaf_key("layers.3.mlp.experts.0.gate_proj")
+    '3|expert|gate_proj'
+    """
+    found = _LAYER_NUMBER.search(name)
+    kind = "expert" if "experts." in name and "shared_experts" not in name else ""
+    return f"{found.group(1) if found else ''}|{kind}|{name.rsplit('.', 1)[-1]}"
 
 
 @cache
@@ -221,9 +249,7 @@ def _experts(experts: Experts, index: int, scheme: Scheme) -> Experts:
     def full(name: str) -> str:
         return f"layers.{index}.{name.replace('experts.', 'experts.0.', 1)}"
 
-    return replace(
-        experts, weights=tuple(_marked(weight, full(weight.name), scheme) for weight in experts.weights)
-    )
+    return replace(experts, weights=tuple(_marked(weight, full(weight.name), scheme) for weight in experts.weights))
 
 
 def _tower(tower: Tower, scheme: Scheme) -> Tower:

@@ -5,6 +5,7 @@ Order: which family reads it (`detect.py`), its layers (`families/`), its dtype 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -56,7 +57,7 @@ def read_source(source: Source) -> ModelSpec:
         InputError: a value is of the wrong type or out of range.
     """
     config = normalised(source.config)
-    keys = top_keys(config)
+    keys = top_keys(config, component=_component(source.name))
     draft = read_part(keys)
     dtype, dtype_notes = dtype_of(config)
     stored = at_dtype(draft, DTYPE_FORMATS.get(dtype or "", "bf16"))
@@ -74,21 +75,31 @@ def read_source(source: Source) -> ModelSpec:
     )
 
 
-def top_keys(config: Mapping[str, Any]) -> Keys:
-    """The keys of a whole config."""
+_TEXT_ENCODER = re.compile(r"(^|[./_-])text_encoder(_\d)?$")
+
+
+def _component(name: str) -> bool:
+    """Whether a name is that of a pipeline's text encoder (`unet`, `text_encoder_2`, ... by diffusers' convention)."""
+    return bool(_TEXT_ENCODER.search(name))
+
+
+def top_keys(config: Mapping[str, Any], *, component: bool = False) -> Keys:
+    """The keys of a whole config. A pipeline's text encoder without an architecture is the encoder alone."""
     model_type = str(config.get("model_type"))
     architectures = config.get("architectures")
     head = architectures[0] if isinstance(architectures, list) and architectures else ""
-    return Keys(
-        data=config, defaults=class_defaults(model_type), head=head if isinstance(head, str) else ""
-    )
+    head = head or ("EncoderModel" if component else "")
+    return Keys(data=config, defaults=class_defaults(model_type), head=head if isinstance(head, str) else "")
 
 
 def spec_of(draft: Draft, source: Source, keys: Keys) -> ModelSpec:
     """The draft with its name and class."""
-    architecture, notes = class_of(draft, keys, as_encoder=source.as_encoder)
+    embeds = source.as_encoder or (_component(source.name) and draft.kind == "llm")
+    architecture, notes = class_of(draft, keys, as_encoder=embeds)
     if architecture == "encoder" and draft.kind == "llm":
-        draft = replace(draft, layers=tuple(replace(it, attention=looking_both_ways(it.attention)) for it in draft.layers))
+        draft = replace(
+            draft, layers=tuple(replace(it, attention=looking_both_ways(it.attention)) for it in draft.layers)
+        )
     return ModelSpec(
         name=source.name,
         model_type=keys.text("model_type"),
@@ -131,12 +142,14 @@ _EMBEDDING_NAMES = ("embed", "bge-", "e5-", "gte-", "rerank")
 def _name_warnings(source: Source, architecture: Architecture) -> tuple[str, ...]:
     named = any(part in source.name.lower() for part in _EMBEDDING_NAMES)
     if named and architecture.endswith("-llm"):
-        return (f"the name {source.name!r} speaks of embeddings, the config of a language model: --as encoder if it embeds",)
+        return (
+            f"the name {source.name!r} speaks of embeddings, the config of a language model: --as encoder if it embeds",
+        )
     return ()
 
 
 def dtype_of(config: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    """The dtype of a config: `dtype` or `torch_dtype`, at the top or in the text part; and a warning where none is said."""
+    """The dtype of a config: `dtype` or `torch_dtype`, at the top or in a part; a warning where none is said."""
     parts = [config, *(as_mapping(value) for key, value in config.items() if key.endswith(("_config", "_cfg")))]
     for part in parts:
         for key in ("dtype", "torch_dtype", "model_dtype"):

@@ -178,6 +178,4 @@ def short_conv(hidden: int, kernel: int, *, bias: bool) -> Block:
         *conv("conv.conv", (hidden, 1), kernel, bias=bias, part=_PART),
         *matrix("conv.out_proj", (hidden, hidden), _PART, bias=bias, units=hidden, cut="in"),
     )
-    return Block(
-        weights=weights, attention=recurrent_attention("linear", 0, 0, hidden * kernel * CONV_BYTES)
-    )
+    return Block(weights=weights, attention=recurrent_attention("linear", 0, 0, hidden * kernel * CONV_BYTES))

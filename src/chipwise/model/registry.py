@@ -1,4 +1,4 @@
-"""The built-in models: config keys of well-known checkpoints, kept as facts with their source in `data/registry.json`."""
+"""The built-in models: config keys of well-known checkpoints, facts with their source in `data/registry.json`."""
 
 from __future__ import annotations
 

@@ -31,7 +31,14 @@ def scheme_of(config: Config) -> Scheme | None:
 
 
 def _skipped(config: Config) -> Names:
-    lists = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude", "llm_int8_skip_modules")
+    lists = (
+        "modules_to_not_convert",
+        "ignore",
+        "ignored_layers",
+        "exclude_modules",
+        "exclude",
+        "llm_int8_skip_modules",
+    )
     return names_of([item for name in lists for item in (config.get(name) or ())])
 
 
@@ -53,7 +60,7 @@ def _mxfp4(config: Config) -> Scheme:
 
 
 def _integer(bits: object, group: object) -> str:
-    if bits == 8:  # noqa: PLR2004
+    if bits == 8:
         return "int8-weight-only" if group in (-1, None) else "int8-g128"
     if group in (-1, None):
         return f"int{bits}-channel"
@@ -81,8 +88,8 @@ def _bitsandbytes(config: Config) -> Scheme:
 def _compressed(config: Config) -> Scheme:
     rules = []
     activation = None
-    for group in as_mapping(config.get("config_groups")).values():
-        group = as_mapping(group)
+    for given in as_mapping(config.get("config_groups")).values():
+        group = as_mapping(given)
         name, acts = _group_format(group)
         activation = activation or acts
         targets = [item for item in (group.get("targets") or ()) if item != "Linear"]
@@ -94,7 +101,7 @@ def _compressed(config: Config) -> Scheme:
         rules=tuple(rules),
         ignored=_skipped(config),
         activation_format=activation,
-        kv_format="fp8" if kv == 8 else None,  # noqa: PLR2004
+        kv_format="fp8" if kv == 8 else None,
         towers=True,
     )
 
@@ -110,14 +117,14 @@ def _group_format(group: Config) -> tuple[str, str | None]:
 
 def _tensor_format(weights: Config, packing: str, *, has_inputs: bool) -> str:
     bits, kind, group = weights.get("num_bits"), weights.get("type"), weights.get("group_size")
-    if kind == "float" and bits == 4:  # noqa: PLR2004
-        return "mxfp4" if "mxfp4" in packing or group == 32 else "nvfp4"  # noqa: PLR2004
+    if kind == "float" and bits == 4:
+        return "mxfp4" if "mxfp4" in packing or group == 32 else "nvfp4"
     if kind == "float":
-        if group == 32:  # noqa: PLR2004
+        if group == 32:
             return "mxfp8"
         by = weights.get("strategy")
         return {"block": "fp8-block", "channel": "fp8-channel"}.get(str(by), "fp8")
-    if bits == 8:  # noqa: PLR2004
+    if bits == 8:
         return "int8" if has_inputs else _integer(8, group)
     return _integer(bits or 4, group)
 
@@ -189,8 +196,12 @@ def _quark(config: Config) -> Scheme:
 
 def _hqq(config: Config) -> Scheme:
     params = as_mapping(as_mapping(config.get("quant_config")).get("weight_quant_params"))
-    name = _integer(params.get("nbits") or config.get("nbits") or 4, params.get("group_size") or config.get("group_size"))
-    return Scheme(method="hqq", rules=(Rule(format=name),), ignored=_skipped({**config, "ignore": config.get("skip_modules")}))
+    name = _integer(
+        params.get("nbits") or config.get("nbits") or 4, params.get("group_size") or config.get("group_size")
+    )
+    return Scheme(
+        method="hqq", rules=(Rule(format=name),), ignored=_skipped({**config, "ignore": config.get("skip_modules")})
+    )
 
 
 def _by_bits(config: Config, method: str) -> Scheme | None:

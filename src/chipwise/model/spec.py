@@ -12,7 +12,16 @@ from typing import Literal
 
 AttentionKind = Literal["full", "sliding", "chunked", "mla", "linear", "mamba", "shared", "none"]
 Architecture = Literal[
-    "dense-llm", "moe-llm", "vision-language", "vision", "diffusion", "cnn", "audio", "encoder", "recommender", "tabular"
+    "dense-llm",
+    "moe-llm",
+    "vision-language",
+    "vision",
+    "diffusion",
+    "cnn",
+    "audio",
+    "encoder",
+    "recommender",
+    "tabular",
 ]
 Part = Literal["attention", "mlp", "expert", "shared-expert", "router", "norm", "embedding", "head", "other"]
 ParamsSource = Literal["config", "safetensors", "gguf", "registry", "user"]
@@ -75,7 +84,8 @@ class Attention:
     def cache_elements_per_token(self) -> int:
         """Elements that one token adds to this layer's cache, on all devices together, before padding.
 
-        >>> Attention(kind="full", query_heads=64, kv_heads=8, head_dim=128, value_head_dim=128).cache_elements_per_token
+        >>> shape = Attention(kind="full", query_heads=64, kv_heads=8, head_dim=128, value_head_dim=128)
+        >>> shape.cache_elements_per_token
         2048
         """
         if self.kind == "mla":

@@ -45,7 +45,7 @@ VIT = Vit()
 def sides(keys: Keys, name: str, default: int) -> tuple[int, int]:
     """Height and width where a config gives one number for both or a list of two."""
     value = keys.raw(name)
-    if isinstance(value, list | tuple) and len(value) >= 2:  # noqa: PLR2004 - height and width
+    if isinstance(value, list | tuple) and len(value) >= 2:
         pair = keys.sizes(name)
         return pair[0], pair[1]
     if isinstance(value, list | tuple) and value:

@@ -154,11 +154,7 @@ def _cache_shard(attention: Attention, tp: Number) -> CacheShard:
     kv_heads = ceil_div(attention.kv_heads, tp)
     mla = attention.kind == "mla"
     growing = attention.cache_elements_per_token
-    per_token = (
-        growing * np.ones_like(kv_heads)
-        if mla
-        else kv_heads * (attention.head_dim + attention.value_head_dim)
-    )
+    per_token = growing * np.ones_like(kv_heads) if mla else kv_heads * (attention.head_dim + attention.value_head_dim)
     state_parts = np.minimum(tp, max(attention.kv_heads, 1))
     return CacheShard(
         kind=attention.kind,

@@ -77,9 +77,7 @@ def _fullest(model: ModelSpec, pp: int) -> tuple[list[int], list[int]]:
         held = [0] * len(model.layers)
         for entry in owner[start : start + size]:
             held[entry] += 1
-        copies = [
-            _outer_copies(one, first=index == 0, last=index == pp - 1, apart=True) for one in model.outer
-        ]
+        copies = [_outer_copies(one, first=index == 0, last=index == pp - 1, apart=True) for one in model.outer]
         weight = sum(n * size_bytes for n, size_bytes in zip(held, each, strict=True))
         weight += sum(n * _whole_bytes(one) for n, one in zip(copies, model.outer, strict=True))
         if best is None or weight >= best[0]:

@@ -39,10 +39,16 @@ def arrival_s(case: Case) -> Number:
     return parameters.request_s + parameters.prompt_token_s * case.lengths.isl
 
 
-def single(case: Case) -> Outcome:
-    """One request, nothing else: its prefill, then a step a token. All but one of the replicas idle."""
+def isolated(case: Case) -> tuple[Number, Number]:
+    """TTFT and TPOT of one request alone: its prefill, then a step a token."""
     ttft = arrival_s(case) + prefill_alone_s(case.machine, case.lengths, case.limits)
-    tpot = decode_step_s(case.machine, case.lengths, 1.0, case.speculation) / case.speculation.tokens_per_step
+    step = decode_step_s(case.machine, case.lengths, 1.0, case.speculation)
+    return ttft, step / case.speculation.tokens_per_step
+
+
+def single(case: Case) -> Outcome:
+    """One request, nothing else. All but one of the replicas idle."""
+    ttft, tpot = isolated(case)
     rate = 1.0 / (ttft + tpot * (case.lengths.osl - 1.0))
     return Outcome(
         ttft_s=ttft,

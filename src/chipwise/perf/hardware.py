@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Hardware:
     """
 
     gemm_flops_per_s: Mapping[str, Number]
-    widened: Mapping[str, Number]
+    widened: Mapping[str, Number] = field(default_factory=dict)
     """1 for a weight format that is widened to 16 bits before it is multiplied, 0 (or absent) where it is
     native."""
     attention_flops_per_s: Number

@@ -11,9 +11,9 @@ import numpy as np
 from chipwise.errors import InputError
 from chipwise.parallelism import LayerShards, Number
 from chipwise.perf.hardware import Hardware
+from chipwise.perf.machine import Machine, Site, machine_of
 from chipwise.perf.parameters import Parameters
 from chipwise.perf.steady import Lengths, Limits, Speculation, Steady, acceptance_length, sequence_limit
-from chipwise.perf.steps import Machine
 from chipwise.perf.work import Work, work_of
 
 LoadKind = Literal["single", "static", "closed", "rate", "offline"]
@@ -138,7 +138,7 @@ def prepare(asked: ServingInput) -> Case:
             fix="--prefix-hit 0.5",
         )
     work = asked.shards if isinstance(asked.shards, Work) else work_of(asked.shards)
-    machine = Machine(
+    site = Site(
         work=work,
         hardware=asked.hardware,
         parameters=asked.parameters,
@@ -146,10 +146,9 @@ def prepare(asked: ServingInput) -> Case:
         kv_element_bytes=asked.kv_element_bytes,
         eager=asked.eager,
     )
+    machine = machine_of(site)
     lengths = Lengths(isl=load.isl, osl=load.osl, cached=load.isl * load.prefix_hit_fraction)
-    most = sequence_limit(
-        machine, lengths, kv_pool_bytes=asked.kv_pool_bytes, max_num_seqs=asked.max_num_seqs
-    )
+    most = sequence_limit(machine, lengths, kv_pool_bytes=asked.kv_pool_bytes, max_num_seqs=asked.max_num_seqs)
     accepted = acceptance_length(draft_tokens=asked.draft_tokens, acceptance=asked.acceptance)
     return Case(
         machine=machine,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.parallelism import Number
-from chipwise.perf.compositions import COMPOSITIONS, arrival_s, highest, own_prefill_s, single
+from chipwise.perf.compositions import COMPOSITIONS, arrival_s, highest, isolated, own_prefill_s
 from chipwise.perf.load import Case, Outcome, ServingInput, ServingPrediction, prepare
 from chipwise.perf.steady import chunk_load, decode_load, prompt_chunks
 from chipwise.perf.steps import BOUNDS, OVERHEAD, StepLoad, step_terms
@@ -42,15 +42,15 @@ def predict_serving(asked: ServingInput) -> ServingPrediction:
 
 
 def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
-    alone = single(case)
+    alone_ttft_s, alone_tpot_s = isolated(case)
     best = highest(case)
     rate = outcome.requests_per_s * case.replicas
     return ServingPrediction(
         ttft_s=outcome.ttft_s,
         tpot_s=outcome.tpot_s,
         e2e_s=outcome.ttft_s + outcome.tpot_s * (case.lengths.osl - 1.0),
-        isolated_ttft_s=alone.ttft_s,
-        isolated_tpot_s=alone.tpot_s,
+        isolated_ttft_s=alone_ttft_s,
+        isolated_tpot_s=alone_tpot_s,
         requests_per_s=rate,
         output_tokens_per_s=rate * case.lengths.osl,
         total_tokens_per_s=rate * (case.lengths.osl + case.lengths.isl),

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.parallelism import Number
-from chipwise.perf.steps import Machine, StepLoad, step_s
+from chipwise.perf.machine import Machine
+from chipwise.perf.steps import StepLoad, step_s
 from chipwise.perf.work import cache_bytes_per_sequence
 
-ROUNDS = 4
+ROUNDS = 3
 """Fixed-point rounds of a closed loop; the share of time in prefill is stable to a per cent after three."""
 RATE_ROUNDS = 10
 """Bisections (halvings of the log of the batch) for a request rate: 4096 to 1 in steps finer than 1 %."""
@@ -84,9 +85,7 @@ class Steady:
     """Seconds that the prefill of one request takes from everyone."""
 
 
-def sequence_limit(
-    machine: Machine, lengths: Lengths, *, kv_pool_bytes: Number, max_num_seqs: Number
-) -> Number:
+def sequence_limit(machine: Machine, lengths: Lengths, *, kv_pool_bytes: Number, max_num_seqs: Number) -> Number:
     """Sequences of a replica that fit the cache and the scheduler; at least one per data-parallel rank.
 
     A sequence holds its prompt, half of its output on average, and `reserve_fraction` of the other half
@@ -170,9 +169,7 @@ def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculati
     return step_s(machine, decode_load(lengths, running, speculation)) + speculation.draft_s
 
 
-def _chunk_delta(
-    machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number
-) -> Number:
+def _chunk_delta(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:
     """What `chunk` prefill tokens add to a step of `running` decodes, or take in a step of their own."""
     mixed = machine.parameters.mixed_fraction
     load = chunk_load(lengths, running * mixed, chunk)

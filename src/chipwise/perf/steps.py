@@ -7,17 +7,15 @@ micro-batches are under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf import operators as op
-from chipwise.perf.collectives import all_reduce_s, all_to_all_s, send_s
-from chipwise.perf.hardware import Hardware
-from chipwise.perf.parameters import Parameters
-from chipwise.perf.work import GemmWork, LayerWork, Work
+from chipwise.perf.machine import Machine
+from chipwise.perf.work import GemmWork, LayerWork
 
 COMPUTE, BANDWIDTH, COMMUNICATION, OVERHEAD = 0.0, 1.0, 2.0, 3.0
 BOUNDS = ("compute", "bandwidth", "communication", "overhead", "capacity")
@@ -39,54 +37,38 @@ class StepLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """Where a step runs: the work of a device, its rates, the fitted numbers, and bytes per element."""
-
-    work: Work
-    hardware: Hardware
-    parameters: Parameters
-    weight_bytes: Mapping[str, Number]
-    """Bytes a parameter takes by weight format, scales counted."""
-    kv_element_bytes: Number
-    eager: Number = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One operation of a step: seconds of all its layers, and what bound it (place in `BOUNDS`)."""
+    """One operation of a step: seconds of all its layers; `roof` where FLOPs and bytes compete."""
 
     operation: str
     seconds: Number
-    bound: Number
+    kind: float = OVERHEAD
+    roof: op.Roofline | None = None
+
+    @property
+    def bound(self) -> Number:
+        """What bound it: a place in `BOUNDS`."""
+        if self.roof is None:
+            return self.kind
+        return np.where(self.roof.compute_s >= self.roof.bandwidth_s, COMPUTE, BANDWIDTH)
 
 
 def _of_roofline(operation: str, count: Number, roof: op.Roofline) -> Term:
-    bound = np.where(roof.compute_s >= roof.bandwidth_s, COMPUTE, BANDWIDTH)
-    return Term(operation=operation, seconds=count * roof.seconds, bound=bound)
-
-
-def _bandwidth(machine: Machine) -> Number:
-    return machine.hardware.memory_bandwidth_bytes_per_s * machine.parameters.bandwidth_fraction
-
-
-def _gemm_rate(machine: Machine, name: str) -> Number:
-    hardware = machine.hardware
-    widened = np.where(hardware.widened.get(name, 0.0), machine.parameters.widened_fraction, 1.0)
-    return hardware.gemm_flops_per_s[name] * widened
+    return Term(operation=operation, seconds=count * roof.seconds, roof=roof)
 
 
 def gemm_term(machine: Machine, gemm: GemmWork, *, count: Number, tokens: Number) -> Term:
     """GEMMs of one part and format for `tokens` tokens on the device, `count` layers of them."""
     roof = op.roofline(
         flops=op.gemm_flops(tokens=tokens, params=gemm.params),
-        flops_per_s=_gemm_rate(machine, gemm.format) * machine.parameters.compute_fraction,
+        flops_per_s=machine.rates.gemm_flops_per_s[gemm.format],
         size_bytes=op.gemm_bytes(
             tokens=tokens,
             params=gemm.params,
             weight_bytes=machine.weight_bytes[gemm.format],
             activations=gemm.activations,
         ),
-        bytes_per_s=_bandwidth(machine),
+        bytes_per_s=machine.rates.bytes_per_s,
     )
     return _of_roofline(gemm.operation, count * (tokens > 0), roof)
 
@@ -95,16 +77,15 @@ def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
     """Routed experts on the fullest device for `tokens` tokens of the whole stage."""
     experts = layer.experts
     if experts is None:
-        return Term(operation="routed experts", seconds=0.0, bound=BANDWIDTH)
-    skew = np.where(machine.work.ep > 1, machine.parameters.expert_imbalance, 1.0)
-    pairs = tokens * experts.per_token * experts.local / experts.routed * skew
+        return Term(operation="routed experts", seconds=0.0)
+    pairs = tokens * experts.per_token * experts.local / experts.routed * machine.rates.expert_skew
     touched = op.distinct_experts(
         tokens=tokens, routed=experts.routed, per_token=experts.per_token, local=experts.local
     )
     gemm = experts.gemm
     roof = op.roofline(
         flops=op.gemm_flops(tokens=pairs, params=gemm.params),
-        flops_per_s=_gemm_rate(machine, gemm.format) * machine.parameters.moe_compute_fraction,
+        flops_per_s=machine.rates.expert_flops_per_s[gemm.format],
         size_bytes=op.gemm_bytes(
             tokens=pairs,
             params=0.0,
@@ -112,7 +93,7 @@ def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
             activations=gemm.activations,
         )
         + touched * gemm.params * machine.weight_bytes[gemm.format],
-        bytes_per_s=_bandwidth(machine),
+        bytes_per_s=machine.rates.bytes_per_s,
     )
     return _of_roofline("routed experts", layer.count, roof)
 
@@ -123,10 +104,8 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
     tokens = load.prefill_tokens / dp
     each = load.prefill_tokens / np.maximum(load.prefill_sequences, 1.0)
     if cache.kind in {"linear", "mamba", "none"}:
-        size = op.state_bytes(
-            state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=0.0, tokens=tokens
-        )
-        roof = op.roofline(flops=0.0, flops_per_s=1.0, size_bytes=size, bytes_per_s=_bandwidth(machine))
+        size = op.state_bytes(state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=0.0, tokens=tokens)
+        roof = op.roofline(flops=0.0, flops_per_s=1.0, size_bytes=size, bytes_per_s=machine.rates.bytes_per_s)
         return _of_roofline("attention", layer.count, roof)
     window = cache.window_tokens or cache.sparse_tokens
     flops = op.prefill_attention_flops(
@@ -136,13 +115,12 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
         past=load.prefill_past,
         window=window,
     )
-    rate = machine.hardware.attention_flops_per_s * machine.parameters.attention_compute_fraction
     size = cache.elements_per_token * machine.kv_element_bytes * (tokens + load.prefill_past)
     roof = op.roofline(
         flops=flops * np.maximum(load.prefill_sequences, 1.0) / dp / machine.work.cp,
-        flops_per_s=rate,
+        flops_per_s=machine.rates.attention_flops_per_s,
         size_bytes=size,
-        bytes_per_s=_bandwidth(machine),
+        bytes_per_s=machine.rates.bytes_per_s,
     )
     return _of_roofline("attention", layer.count * (tokens > 0), roof)
 
@@ -181,10 +159,9 @@ def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) ->
     )
     roof = op.roofline(
         flops=flops,
-        flops_per_s=machine.hardware.attention_flops_per_s * machine.parameters.attention_compute_fraction,
+        flops_per_s=machine.rates.attention_flops_per_s,
         size_bytes=size,
-        bytes_per_s=machine.hardware.memory_bandwidth_bytes_per_s
-        * machine.parameters.cache_bandwidth_fraction,
+        bytes_per_s=machine.rates.cache_bytes_per_s,
     )
     return _of_roofline("attention", layer.count, roof)
 
@@ -196,46 +173,31 @@ def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Num
         yield expert_term(machine, layer, tokens=tokens * machine.work.dp)
     yield prefill_attention_term(machine, layer, load)
     yield decode_attention_term(machine, layer, load)
-    elementwise = op.elementwise_bytes(tokens=tokens, hidden_size=machine.work.hidden_size) / _bandwidth(
-        machine
-    )
-    yield Term(operation="norms", seconds=layer.count * elementwise, bound=BANDWIDTH)
+    elementwise = op.elementwise_bytes(tokens=tokens, hidden_size=machine.work.hidden_size)
+    yield Term(operation="norms", seconds=layer.count * elementwise / machine.rates.bytes_per_s, kind=BANDWIDTH)
     yield _layer_overhead(machine, layer, load)
     yield from _communication(machine, layer, tokens)
 
 
 def _layer_overhead(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
-    parameters = machine.parameters
-    prefill = np.where(load.prefill_tokens > 0, parameters.prefill_kernel_s, 0.0)
-    eager = machine.eager * parameters.eager_kernel_s
-    each = layer.kernels * np.maximum(parameters.gap_s + prefill, eager)
-    routing = parameters.moe_layer_s if layer.experts is not None else 0.0
-    return Term(operation="launches", seconds=layer.count * (each + routing), bound=OVERHEAD)
+    rates = machine.rates
+    each = layer.kernels * np.where(load.prefill_tokens > 0, rates.prefill_kernel_s, rates.decode_kernel_s)
+    routing = machine.parameters.moe_layer_s if layer.experts is not None else 0.0
+    return Term(operation="launches", seconds=layer.count * (each + routing))
 
 
 def _communication(machine: Machine, layer: LayerWork, tokens: Number) -> Iterator[Term]:
-    work, hardware, parameters = machine.work, machine.hardware, machine.parameters
+    """All-reduces behind partial sums; with data-parallel attention the experts' tokens travel instead."""
+    work, rates = machine.work, machine.rates
     size = tokens * work.hidden_size * ACTIVATION_BYTES
-    spread = work.dp > 1
-    routed = layer.experts is not None
-    reduces = layer.all_reduces - np.where(spread & np.asarray(routed), 1.0, 0.0)
-    each = all_reduce_s(size_bytes=size, devices=work.tp, hardware=hardware, parameters=parameters)
-    yield Term(
-        operation="all-reduce",
-        seconds=layer.count * reduces * np.where(np.asarray(work.tp) > 1, each, 0.0),
-        bound=COMMUNICATION,
-    )
-    if layer.experts is not None:
+    spread = np.asarray(work.dp) > 1
+    reduces = layer.all_reduces - (spread if layer.experts is not None else 0.0)
+    together = (np.asarray(work.tp) > 1) * layer.count * reduces
+    yield Term(operation="all-reduce", seconds=together * rates.all_reduce.seconds(size), kind=COMMUNICATION)
+    if layer.experts is not None and np.any(spread):
         copies = np.minimum(layer.experts.per_token, work.tp * work.dp)
-        exchanged = size / work.tp * copies
-        once = all_to_all_s(
-            size_bytes=exchanged, devices=work.tp * work.dp, hardware=hardware, parameters=parameters
-        )
-        yield Term(
-            operation="all-to-all",
-            seconds=layer.count * np.where(spread, 2.0 * once, 0.0),
-            bound=COMMUNICATION,
-        )
+        once = rates.all_to_all.seconds(size / work.tp * copies)
+        yield Term(operation="all-to-all", seconds=layer.count * spread * 2.0 * once, kind=COMMUNICATION)
 
 
 def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
@@ -252,24 +214,20 @@ def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
     sampled = (cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp
     for gemm in work.head:
         yield gemm_term(machine, gemm, count=1.0 / work.pp, tokens=sampled)
-    sampling = op.sampling_bytes(sequences=sampled, vocab_size=work.vocab_size) / _bandwidth(machine)
-    yield Term(operation="sampling", seconds=sampling / work.pp, bound=BANDWIDTH)
-    yield _pipeline_send(machine, rank_tokens)
+    sampling = op.sampling_bytes(sequences=sampled, vocab_size=work.vocab_size) / machine.rates.bytes_per_s
+    yield Term(operation="sampling", seconds=sampling / work.pp, kind=BANDWIDTH)
+    if np.any(np.asarray(work.pp) > 1):
+        yield _pipeline_send(machine, rank_tokens)
     sequences = (load.decode_sequences + load.prefill_sequences) / work.dp
     prefill = np.where(load.prefill_tokens > 0, parameters.prefill_step_s, 0.0)
     overhead = (parameters.step_s + prefill + parameters.sequence_s * sequences) / work.pp
-    yield Term(operation="engine", seconds=overhead, bound=OVERHEAD)
+    yield Term(operation="engine", seconds=overhead)
 
 
 def _pipeline_send(machine: Machine, tokens: Number) -> Term:
     work = machine.work
-    devices = work.tp * work.dp * work.cp
-    across = np.where(devices * work.pp > machine.hardware.node_devices, 1.0, 0.0)
-    size = np.where(np.asarray(work.pp) > 1, tokens * work.hidden_size * ACTIVATION_BYTES / work.tp, 0.0)
-    once = send_s(size_bytes=size, across=across, hardware=machine.hardware, parameters=machine.parameters)
-    return Term(
-        operation="pipeline send", seconds=np.where(np.asarray(work.pp) > 1, once, 0.0), bound=COMMUNICATION
-    )
+    once = machine.rates.send.seconds(tokens * work.hidden_size * ACTIVATION_BYTES / work.tp)
+    return Term(operation="pipeline send", seconds=(np.asarray(work.pp) > 1) * once, kind=COMMUNICATION)
 
 
 def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:

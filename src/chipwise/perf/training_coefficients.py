@@ -17,6 +17,8 @@ class TrainingCoefficients:
 
     gemm_fraction: Number
     """Of the dense peak of the job's format, reached by large GEMMs."""
+    ragged_fraction: Number
+    """Of `gemm_fraction`, what a matrix with a side that is no multiple of a tile reaches."""
     expert_fraction: Number
     """Of `gemm_fraction`, what grouped GEMMs of experts reach."""
     attention_fraction: Number

@@ -15,15 +15,20 @@ from chipwise.perf.training_coefficients import TrainingCoefficients
 ELEMENT_BYTES = 2.0
 ATTENTION_BACKWARD = 2.5
 STATE_CHUNK_TOKENS = 256.0
+TILE = 64.0
 FULL_KINDS = frozenset({"full", "mla", "shared"})
 WINDOW_KINDS = frozenset({"sliding", "chunked"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one forward pass of one micro-batch asks of one device; each field sums over the layers of its stage."""
+    """What one forward pass of one micro-batch asks of one device; each field sums over the layers of its stage.
+
+    `ragged_flops` are those of `gemm_flops` whose matrix has a side that is no multiple of `TILE`.
+    """
 
     gemm_flops: Number
+    ragged_flops: Number
     gemm_bytes: Number
     expert_flops: Number
     expert_bytes: Number
@@ -83,14 +88,23 @@ def context_tokens(layer: LayerShard, job: TrainingJob) -> Number:
     return np.minimum(whole, STATE_CHUNK_TOKENS)
 
 
-def _gemm(gemm: GemmShard, rows: Number, copies: Number) -> tuple[Number, Number]:
+Triple = tuple[Number, Number, Number]
+
+
+def _gemm(gemm: GemmShard, rows: Number, copies: Number) -> Triple:
+    """FLOPs, bytes and ragged FLOPs. Thin matrices (a router) are not worth a penalty: their bytes say enough."""
     flops = 2.0 * rows * gemm.rows_out * gemm.cols_in
     moved = rows * (gemm.rows_out + gemm.cols_in) + copies * gemm.rows_out * gemm.cols_in
-    return flops, ELEMENT_BYTES * moved
+    off = (np.mod(gemm.rows_out, TILE) > 0) | (np.mod(gemm.cols_in, TILE) > 0)
+    return flops, ELEMENT_BYTES * moved, np.where(off, flops, 0.0)
 
 
-def _sum(pairs: list[tuple[Number, Number]]) -> tuple[Number, Number]:
-    return sum((pair[0] for pair in pairs), start=0.0), sum((pair[1] for pair in pairs), start=0.0)
+def _sum(parts: list[Triple]) -> Triple:
+    return (
+        sum((part[0] for part in parts), start=0.0),
+        sum((part[1] for part in parts), start=0.0),
+        sum((part[2] for part in parts), start=0.0),
+    )
 
 
 def _attention(layer: LayerShard, job: TrainingJob, tokens: Number) -> Number:
@@ -125,6 +139,7 @@ def forward_work(*, shards: LayerShards, layout: TrainingLayout, job: TrainingJo
     gemm, expert, touched = _sum(gemms), _sum(experts), _touched(shards, layout, job)
     return Work(
         gemm_flops=gemm[0],
+        ragged_flops=gemm[2],
         gemm_bytes=gemm[1],
         expert_flops=expert[0],
         expert_bytes=expert[1],
@@ -136,8 +151,8 @@ def forward_work(*, shards: LayerShards, layout: TrainingLayout, job: TrainingJo
     )
 
 
-def _times(pair: tuple[Number, Number], count: Number) -> tuple[Number, Number]:
-    return pair[0] * count, pair[1] * count
+def _times(part: Triple, count: Number) -> Triple:
+    return part[0] * count, part[1] * count, part[2] * count
 
 
 def _touched(shards: LayerShards, layout: TrainingLayout, job: TrainingJob) -> tuple[Number, Number]:
@@ -169,7 +184,7 @@ def micro_batch_seconds(
     """Seconds of forward, backward and recomputation of one micro-batch on one device.
 
     `t = FLOPs / (peak x fraction) + bytes / (bandwidth x fraction)` for GEMMs, `FLOPs / (peak x fraction)` for
-    attention, bytes over bandwidth for the rest. The host waits where launching takes longer than computing.
+    attention (a GEMM like others without a fused kernel), bytes over bandwidth for the rest. The host waits where launching takes longer than computing.
 
     Args:
         work: of one forward pass.
@@ -181,9 +196,11 @@ def micro_batch_seconds(
     peak = hardware.gemm_flops_per_s[job.precision] * coefficients.gemm_fraction
     bandwidth = hardware.memory_bandwidth_bytes_per_s * coefficients.bandwidth_fraction
     passes = 1.0 + backward_factor(job)
-    gemm = work.gemm_flops / peak + work.gemm_bytes / bandwidth
+    padded = work.gemm_flops + work.ragged_flops * (1.0 / coefficients.ragged_fraction - 1.0)
+    gemm = padded / peak + work.gemm_bytes / bandwidth
     expert = work.expert_flops / (peak * coefficients.expert_fraction) + work.expert_bytes / bandwidth
-    attention = work.attention_flops / (hardware.attention_flops_per_s * coefficients.attention_fraction)
+    reached = coefficients.attention_fraction if job.flash_attention else coefficients.gemm_fraction
+    attention = work.attention_flops / (hardware.attention_flops_per_s * reached)
     moved = coefficients.elementwise_factor * work.elementwise_bytes + coefficients.routed_factor * work.routed_bytes
     elementwise = moved / bandwidth
     again = 1.0 if job.recompute == "full" else 0.0

@@ -26,8 +26,9 @@ OPERATION_OF_PART = {
 
 OTHER_KERNELS = 4
 """Two norms (with the residual), rotary with the cache write, attention."""
-INDEXER_KERNELS = 3
-"""Of sparse attention: index scores, selection, gathering."""
+INDEXER_KERNELS = 10
+"""Of sparse attention beside its GEMMs: norm, rotary, two rotations, two quantisations, cache write, scores,
+selection, gathering."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +134,7 @@ def _bytes(number: Number) -> bytes:
 def _signature(layer: LayerShard) -> tuple[object, ...]:
     cache = layer.cache
     gemms = tuple(
-        (gemm.part, gemm.format, gemm.gemm, _bytes(gemm.rows_out), _bytes(gemm.cols_in))
-        for gemm in layer.gemms
+        (gemm.part, gemm.format, gemm.gemm, _bytes(gemm.rows_out), _bytes(gemm.cols_in)) for gemm in layer.gemms
     )
     experts = layer.experts
     routed = (experts.routed, experts.per_token, _bytes(experts.local), len(experts.gemms)) if experts else ()

@@ -204,8 +204,8 @@ def _misses(missed: list[Answer]) -> Table:
 def _percent(value: float | None) -> str:
     """A share in per cent; one digit behind the point below ten.
 
-    >>> _percent(0.0345), _percent(0.5), _percent(None)
-    ('3.5 %', '50 %', '–')
+    >>> _percent(0.0345), _percent(0.5)
+    ('3.5 %', '50 %')
     """
     if value is None:
         return DASH

@@ -24,6 +24,8 @@ _COMMANDS = {
     "estimate": "How fast a model runs on given chips, with a range and its terms.",
     "validate": "Replay published measurements, and say how far off chipwise is.",
     "catalog": "The chips, instances, prices and regions known, each fact with its source.",
+    "guide": "The guide's flows and tables, where it is wrong, and its questionnaire.",
+    "explain": "What a term means, what decides it, its grades, how to improve it.",
     "schema": "The JSON Schema of what a command prints with --json.",
 }
 

@@ -25,14 +25,13 @@ MODULES: dict[str, str] = {
         "roberta-prelayernorm xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 "
         "modernbert nomic_bert"
     ),
-    "clip": (
-        "clip siglip siglip2 clap_text_model blip_vision_model blip_text_model blip "
-        "git_vision_model git"
+    "clip": ("clip siglip siglip2 clap_text_model blip_vision_model blip_text_model blip git_vision_model git"),
+    "cnn": (
+        "resnet regnet convnext convnextv2 efficientnet mobilenet_v1 mobilenet_v2 detr table-transformer segformer"
     ),
     "cohere": "cohere cohere2",
     "deepseek": (
-        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 "
-        "longcat_flash minicpm3 youtu"
+        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 longcat_flash minicpm3 youtu"
     ),
     "deepseek_v4": "deepseek_v4",
     "dit": (
@@ -48,15 +47,13 @@ MODULES: dict[str, str] = {
     "exaone": "exaone4 exaone_moe",
     "gemma": "gemma gemma2 gemma3_text",
     "gemma4": "gemma4_text gemma3n_text",
+    "generic": "generic",
     "glm": (
         "glm glm4 glm4_moe glm4v_text glm4v_moe_text solar_open sarvam_moe chatglm bailing_moe "
         "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense "
         "hunyuan_v1_moe dbrx"
     ),
-    "gpt": (
-        "gpt2 gpt-sw3 gpt_bigcode gpt_neo gpt_neox gptj codegen bloom mpt opt biogpt xglm ctrl "
-        "openai-gpt falcon"
-    ),
+    "gpt": ("gpt2 gpt-sw3 gpt_bigcode gpt_neo gpt_neox gptj codegen bloom mpt opt biogpt xglm ctrl openai-gpt falcon"),
     "gpt_oss": "gpt_oss",
     "granite": "granite granitemoe granitemoeshared granitemoehybrid bamba falcon_h1",
     "kimi": "kimi_linear",
@@ -88,10 +85,8 @@ MODULES: dict[str, str] = {
         "qwen3_omni_moe_vision_encoder qwen3_5_vision qwen3_5_moe_vision"
     ),
     "remote": "phi3_v minicpmv deepseek_vl_v2 falcon_perception",
-    "unet": (
-        "UNet2DConditionModel UNet3DConditionModel ControlNetModel AutoencoderKL "
-        "StableCascadeUNet"
-    ),
+    "swin": "swin swinv2 donut-swin",
+    "unet": ("UNet2DConditionModel UNet3DConditionModel ControlNetModel AutoencoderKL StableCascadeUNet"),
     "video": (
         "WanTransformer3DModel WanModel HunyuanVideoTransformer3DModel "
         "CogVideoXTransformer3DModel EasyAnimateTransformer3DModel LTXVideoTransformer3DModel "
@@ -103,10 +98,8 @@ MODULES: dict[str, str] = {
         "clip_text_model siglip_text_model siglip2_text_model pixtral internvl_vision "
         "intern_vit_6b"
     ),
-    "vlm": (
-        "llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_k3 "
-        "minimax_m3_vl step3p7"
-    ),
+    "vlm": ("llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_k3 minimax_m3_vl step3p7"),
+    "yolo": "yolo",
 }
 
 

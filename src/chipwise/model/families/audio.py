@@ -39,7 +39,10 @@ def wav2vec2(keys: Keys) -> Draft:
         *norms(("layer_norm", "final_layer_norm"), hidden, "layer"),
         *(_adapter(keys, hidden) if stable else ()),
     )
-    kernel, groups = keys.size("num_conv_pos_embeddings", default=128), keys.size("num_conv_pos_embedding_groups", default=16)
+    kernel, groups = (
+        keys.size("num_conv_pos_embeddings", default=128),
+        keys.size("num_conv_pos_embedding_groups", default=16),
+    )
     channels = _channels(keys)
     outer = (
         vector("masked_spec_embed", hidden, "embedding"),
@@ -105,7 +108,10 @@ def _speech_head(keys: Keys, hidden: int, features: int) -> Weights:
             *matrix("classifier", (keys.labels, width), "head", bias=True),
         )
     if name.endswith("ForPreTraining"):
-        groups, words = keys.size("num_codevector_groups", default=2), keys.size("num_codevectors_per_group", default=320)
+        groups, words = (
+            keys.size("num_codevector_groups", default=2),
+            keys.size("num_codevectors_per_group", default=320),
+        )
         code, out = keys.size("codevector_dim", default=256), keys.size("proj_codevector_dim", default=256)
         return (
             vector("quantizer.codevectors", words * code, "other"),
@@ -125,9 +131,7 @@ def qwen2_audio(keys: Keys) -> Draft:
 
 
 def _listening(text: Draft, heard: Draft, between: Weights) -> Draft:
-    return text.beside(
-        heard.tower("audio_tower"), Tower(name="multi_modal_projector", weights=between), kind="audio"
-    )
+    return text.beside(heard.tower("audio_tower"), Tower(name="multi_modal_projector", weights=between), kind="audio")
 
 
 def voxtral(keys: Keys) -> Draft:
@@ -201,7 +205,8 @@ def qwen3_asr(keys: Keys) -> Draft:
     inner = Keys(data=data, path=f"{keys.path}thinker_config.", nested=True, notes=keys.notes)
     text = text_part(inner, default="qwen3")
     heard = read_part(part_keys(inner, "audio_config", default="qwen3_asr_encoder"))
-    between = two_linear(heard.hidden_size, heard.hidden_size, text.hidden_size)
+    audio = part_keys(inner, "audio_config", default="qwen3_asr_encoder")
+    between = two_linear(heard.hidden_size, heard.hidden_size, audio.size("output_dim", default=text.hidden_size))
     return _listening(text, heard, between)
 
 

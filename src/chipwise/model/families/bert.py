@@ -8,6 +8,7 @@ from chipwise.model import keys as k
 from chipwise.model.blocks import (
     Block,
     Heads,
+    NormKind,
     Projections,
     Weights,
     assemble,
@@ -70,11 +71,7 @@ def bidirectional(heads: Heads, weights: Weights, count: int, *, stored: int | N
     if not count:
         return ()
     attention = heads.attention(causal=False)
-    return (
-        Layer(
-            count=count, attention=attention, weights=weights, stored_count=stored, indices=tuple(range(count))
-        ),
-    )
+    return (Layer(count=count, attention=attention, weights=weights, stored_count=stored, indices=tuple(range(count))),)
 
 
 def encoder(keys: Keys, layers: tuple[Layer, ...], outer: Weights, hidden: int) -> Draft:
@@ -131,6 +128,14 @@ def mask_filler(keys: Keys, hidden: int, embedding: int) -> Weights:
     )
 
 
+def layoutlm(keys: Keys) -> Draft:
+    """LayoutLM: BERT with tables for the corners, height and width of each word's box."""
+    draft = bert(keys)
+    rows = keys.size("max_2d_position_embeddings", default=1024)
+    boxes = tuple(table(f"embeddings.{name}_position_embeddings", rows, draft.hidden_size) for name in "xyhw")
+    return replace(draft, outer=(*draft.outer, *boxes))
+
+
 def roberta(keys: Keys) -> Draft:
     """RoBERTa, XLM-R, CamemBERT and others: BERT with another classifier."""
     return bert(keys, ROBERTA)
@@ -149,7 +154,10 @@ def electra(keys: Keys) -> Draft:
         return draft
     hidden = draft.hidden_size
     plain = keys.maybe("embedding_size") or hidden
-    filler = {weight.name for weight in mask_filler(keys, hidden, plain)} | {"cls.seq_relationship", "cls.seq_relationship.bias"}
+    filler = {weight.name for weight in mask_filler(keys, hidden, plain)} | {
+        "cls.seq_relationship",
+        "cls.seq_relationship.bias",
+    }
     kept = tuple(weight for weight in draft.outer if weight.name not in filler)
     judged = (
         *matrix("discriminator_predictions.dense", (hidden, hidden), "other", bias=True),
@@ -244,10 +252,11 @@ def _deberta_head(keys: Keys, h: int) -> Weights:
 
 
 def modernbert(keys: Keys) -> Draft:
-    """ModernBERT: rotary positions, gated MLP, no biases, windows in two layers of three; the first has one norm less."""
+    """ModernBERT: rotary positions, gated MLP, no biases, windows in two layers of three."""
+    # The first layer has one norm less: the embeddings are normed already.
     size = dims(keys)
     bias = keys.flag("attention_bias")
-    shift = "layer" if keys.flag("norm_bias") else "rms"
+    shift: NormKind = "layer" if keys.flag("norm_bias") else "rms"
     every = keys.size("global_attn_every_n_layers", default=3) or 1
     window = keys.size("local_attention", default=128)
     weights = attention_weights(size.heads, Projections(bias="qkvo" if bias else "", prefix="attn"))
@@ -262,19 +271,18 @@ def modernbert(keys: Keys) -> Draft:
     }
     ffn = Block(weights=mlp(size.hidden, size.ffn, bias=keys.flag("mlp_bias")))
     plan = [
-        ("first" if index == 0 else "full" if index % every == 0 else "window", "dense")
-        for index in range(size.layers)
+        ("first" if index == 0 else "full" if index % every == 0 else "window", "dense") for index in range(size.layers)
     ]
     layers = assemble(plan, mixers, {"dense": ffn}, norm("mlp_norm", size.hidden, shift))
     outer = (
         table("embeddings.tok_embeddings", size.vocab, size.hidden, units=size.vocab),
         *norms(("embeddings.norm", "final_norm"), size.hidden, shift),
-        *_modern_head(keys, size.hidden, size.vocab, shift == "layer"),
+        *_modern_head(keys, size.hidden, size.vocab, shift=shift == "layer"),
     )
     return encoder(keys, layers, outer, size.hidden)
 
 
-def _modern_head(keys: Keys, h: int, vocab: int, shift: bool) -> Weights:
+def _modern_head(keys: Keys, h: int, vocab: int, *, shift: bool) -> Weights:
     name = keys.head
     if name.endswith("Model") or keys.nested:
         return ()
@@ -297,7 +305,7 @@ def nomic_bert(keys: Keys) -> Draft:
         *mlp(size.hidden, size.ffn, bias=mlp_bias),
         *norms(NORM_NAMES, size.hidden, "layer"),
     )
-    style = Bert(positions=False, pooler=False)
+    style = Bert(positions=False, pooler="SequenceClassification" in keys.head)
     outer = (*_tables(keys, size.hidden, style), *head(keys, size.hidden, size.hidden, style))
     return encoder(keys, bidirectional(size.heads, weights, size.layers), outer, size.hidden)
 
@@ -306,7 +314,7 @@ READERS = {
     "bert": bert,
     "megatron-bert": bert,
     "ernie": bert,
-    "layoutlm": bert,
+    "layoutlm": layoutlm,
     "roberta": roberta,
     "xlm-roberta": roberta,
     "camembert": roberta,

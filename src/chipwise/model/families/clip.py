@@ -24,7 +24,10 @@ def clip(keys: Keys) -> Draft:
         extra = matrix("classifier", (keys.labels, seen_width), "head", bias=True)
         return Draft(kind="vision", layers=seen.layers, outer=(*seen.weights, *extra), hidden_size=seen_width)
     if keys.head.endswith("SafetyChecker"):
-        extra = (*matrix("visual_projection", (dim, seen_width), "head"), vector("concept_embeds", 20 * dim + 20, "other"))
+        extra = (
+            *matrix("visual_projection", (dim, seen_width), "head"),
+            vector("concept_embeds", 20 * dim + 20, "other"),
+        )
         return Draft(kind="vision", layers=seen.layers, outer=(*seen.weights, *extra), hidden_size=seen_width)
     return _two(keys, seen, seen_width, "clip_text_model", dim)
 
@@ -74,7 +77,9 @@ def blip(keys: Keys) -> Draft:
     text = part_keys(keys, "text_config", default="blip_text_model")
     seen = read_part(part_keys(keys, "vision_config", default="blip_vision_model"))
     size = dims(text)
-    crossing = Projections(bias="qkvo", prefix="crossattention", kv_hidden=text.size("encoder_hidden_size", default=size.hidden))
+    crossing = Projections(
+        bias="qkvo", prefix="crossattention", kv_hidden=text.size("encoder_hidden_size", default=size.hidden)
+    )
     names = (*NORM_NAMES, "crossattention.output.LayerNorm")
     weights = (
         *attention_weights(size.heads, Projections(bias="qkvo")),

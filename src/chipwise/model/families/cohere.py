@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.model.blocks import vector
+from chipwise.model.blocks import Weights, vector
 from chipwise.model.decoder import Style, decoder, dims
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
@@ -11,7 +11,7 @@ from chipwise.model.keys import Keys
 def cohere(keys: Keys) -> Draft:
     """Command R, R+ (`use_qk_norm`: a scale for every element of every head)."""
     size = dims(keys)
-    more = ()
+    more: Weights = ()
     if keys.flag("use_qk_norm"):
         heads = size.heads
         more = (

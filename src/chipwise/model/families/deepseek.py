@@ -14,8 +14,10 @@ from chipwise.model.spec import Layer
 
 
 def mtp_layers(keys: Keys, size: Dims, layer: Layer) -> tuple[Layer, ...]:
-    """Multi-token-prediction layers as checkpoints hold them: a layer like the last one, a projection of both inputs,
-    three norms, and copies of embedding and head."""
+    """Multi-token-prediction layers as checkpoints hold them.
+
+    Each is a layer like the last one, a projection of both inputs, three norms, and copies of embedding and head.
+    """
     if not keys.has("num_nextn_predict_layers"):
         return ()
     extra: Weights = (
@@ -87,9 +89,7 @@ def longcat(keys: Keys) -> Draft:
     mix = Mix(router="mlp.router.classifier")
     kinds = mixture(keys, size.hidden, mix, dense=("ffn_hidden_size",))
     wider = matrix("mlp.router.classifier.zero", (zero, size.hidden), "router") if zero else ()
-    first = Block(
-        weights=(*kinds["dense"].weights, *wider, *kinds["moe"].weights), experts=kinds["moe"].experts
-    )
+    first = Block(weights=(*kinds["dense"].weights, *wider, *kinds["moe"].weights), experts=kinds["moe"].experts)
     plan = [("mla", "first"), ("mla", "second")] * size.layers
     ffns = {"first": first, "second": kinds["dense"]}
     layers = assemble(plan, {"mla": block}, ffns, norms(NORM_PAIR, size.hidden))

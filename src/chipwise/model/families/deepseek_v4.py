@@ -27,7 +27,10 @@ def deepseek_v4(keys: Keys) -> Draft:
     layers = assemble(plan, mixers, ffns, (*norms(NORM_PAIR, size.hidden), *hyper))
     draft = causal_lm(keys, size, layers)
     streams = keys.size("hc_mult")
-    mixing = (table("hc_head.fn", streams, streams * size.hidden, part="other"), vector("hc_head", streams + 1, "other"))
+    mixing = (
+        table("hc_head.fn", streams, streams * size.hidden, part="other"),
+        vector("hc_head", streams + 1, "other"),
+    )
     return replace(draft, outer=(*draft.outer, *mixing))
 
 
@@ -62,9 +65,7 @@ def _mixer(keys: Keys, size: Dims, ratio: int) -> Block:
     window = keys.maybe("sliding_window")
     attention = size.heads.attention("sliding", window_tokens=window)
     if ratio == _INDEXED:
-        attention = replace(
-            attention, indexer_dim=keys.size("index_head_dim"), sparse_tokens=keys.size("index_topk")
-        )
+        attention = replace(attention, indexer_dim=keys.size("index_head_dim"), sparse_tokens=keys.size("index_topk"))
     return Block(weights=weights, attention=attention)
 
 

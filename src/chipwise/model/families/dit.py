@@ -234,7 +234,11 @@ def hunyuan_dit(keys: Keys) -> Draft:
         *linear("extra_embedder.linear_1", 4 * width, extra),
         *linear("extra_embedder.linear_2", width, 4 * width),
         *linear("norm_out.linear", 2 * width, width),
-        *linear("proj_out", keys.size("in_channels") * (2 if keys.flag("learn_sigma", default=True) else 1) * area(keys, default=2), width),
+        *linear(
+            "proj_out",
+            keys.size("in_channels") * (2 if keys.flag("learn_sigma", default=True) else 1) * area(keys, default=2),
+            width,
+        ),
     )
     layers = (*blocks(count - skipped, heads, plain), *blocks(skipped, heads, skip))
     return denoiser(width, layers, outer)
@@ -287,7 +291,12 @@ def auraflow(keys: Keys) -> Draft:
     outer = (
         *linear("pos_embed.proj", width, channels * taps),
         vector("pos_embed.pos_embed", keys.size("pos_embed_max_size", default=1024) * width, "embedding"),
-        *linear("context_embedder", keys.size("caption_projection_dim", default=width), keys.size("joint_attention_dim"), bias=False),
+        *linear(
+            "context_embedder",
+            keys.size("caption_projection_dim", default=width),
+            keys.size("joint_attention_dim"),
+            bias=False,
+        ),
         *timestep(width, "time_step_proj"),
         vector("register_tokens", 8 * width, "embedding"),
         *linear("norm_out.linear", 2 * width, width, bias=False),

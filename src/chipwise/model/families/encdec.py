@@ -49,16 +49,13 @@ def encoder_side(side: Side, name: str = "encoder", more: Weights = ()) -> Tower
         *side.mlp(),
         *norms(("self_attn_layer_norm", "final_layer_norm"), side.heads.hidden, side.norm),
     )
-    return Tower(
-        name=name, layers=stack(side.count, weights, side.heads.attention(causal=False)), weights=more
-    )
+    return Tower(name=name, layers=stack(side.count, weights, side.heads.attention(causal=False)), weights=more)
 
 
 def decoder_side(side: Side, *, cross_tokens: int = 0, cross: bool = True) -> tuple[Layer, ...]:
     """Decoder layers with cross-attention, whose keys and values over `cross_tokens` are a state of the sequence."""
-    names = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
-    if not cross:
-        names = ("self_attn_layer_norm", "final_layer_norm")
+    middle = ("encoder_attn_layer_norm",) if cross else ()
+    names = ("self_attn_layer_norm", *middle, "final_layer_norm")
     crossing = Projections(bias=side.bias, prefix="encoder_attn")
     weights = (
         *attention_weights(side.heads, Projections(bias=side.bias)),
@@ -130,6 +127,9 @@ def t5(keys: Keys) -> Draft:
 
 
 def _head(keys: Keys, vocab: int, hidden: int) -> Weights:
+    if keys.head.endswith("T5ForSequenceClassification"):
+        dense = matrix("classification_head.dense", (hidden, hidden), "other", bias=True)
+        return (*dense, *matrix("classification_head.out_proj", (keys.labels, hidden), "head", bias=True))
     if keys.head.endswith("Model") and not keys.head.endswith("LMHeadModel"):
         return ()
     return lm_head(vocab, hidden, is_tied=keys.flag("tie_word_embeddings", default=True))
@@ -282,7 +282,6 @@ def whisper_encoder(keys: Keys) -> Draft:
     frames = keys.size("max_source_positions", default=1500)
     tower = encoder_side(side, more=audio_front(keys, side.heads.hidden, frames))
     return Draft(kind="audio", layers=tower.layers, outer=tower.weights, hidden_size=side.heads.hidden)
-
 
 
 READERS = {

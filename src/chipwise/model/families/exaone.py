@@ -18,9 +18,7 @@ def exaone_moe(keys: Keys) -> Draft:
     """K-EXAONE: norms before each block, dense layers first."""
     size = dims(keys, ffn=False)
     style = Style(qk_norm="head", pattern=_pattern(keys))
-    return decoder(
-        keys, style, size=size, ffns=mixture(keys, size.hidden), plan=moe_plan(keys, size.layers)
-    )
+    return decoder(keys, style, size=size, ffns=mixture(keys, size.hidden), plan=moe_plan(keys, size.layers))
 
 
 def _pattern(keys: Keys) -> int:

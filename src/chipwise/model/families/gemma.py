@@ -24,9 +24,7 @@ def gemma2(keys: Keys) -> Draft:
 def gemma3_text(keys: Keys) -> Draft:
     """Gemma 3: every sixth layer is full (`sliding_window_pattern`), norms over each head."""
     every = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    return decoder(
-        keys, Style(bias=_bias(keys), tied=True, norm_names=NORM_FOUR, qk_norm="head", pattern=every)
-    )
+    return decoder(keys, Style(bias=_bias(keys), tied=True, norm_names=NORM_FOUR, qk_norm="head", pattern=every))
 
 
 READERS = {"gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3_text}

@@ -26,8 +26,8 @@ def glm4(keys: Keys) -> Draft:
 
 def glm4_moe(keys: Keys) -> Draft:
     """GLM 4.5, 4.6, 4.7 and Solar Open: grouped-query attention, DeepSeek's mixture."""
-    qk_norm = "head" if keys.flag("use_qk_norm") else ""
-    return mixed(keys, Style(bias="qkv" if keys.flag("attention_bias") else "", qk_norm=qk_norm))
+    bias = "qkv" if keys.flag("attention_bias") else ""
+    return mixed(keys, Style(bias=bias, qk_norm="head" if keys.flag("use_qk_norm") else ""))
 
 
 def mixed(keys: Keys, style: Style, mix: Mix | None = None) -> Draft:
@@ -73,11 +73,12 @@ def hy_v3(keys: Keys) -> Draft:
 def ernie4_5_moe(keys: Keys) -> Draft:
     """ERNIE 4.5 MoE: experts between two layer numbers, a correction for each expert's score."""
     size = dims(keys)
-    start, end = keys.size("moe_layer_start_index", default=1), keys.size("moe_layer_end_index", default=size.layers - 1)
+    start, end = (
+        keys.size("moe_layer_start_index", default=1),
+        keys.size("moe_layer_end_index", default=size.layers - 1),
+    )
     every = keys.size("moe_layer_interval", default=1) or 1
-    plan = [
-        "moe" if (index + 1) % every == 0 and start <= index <= end else "dense" for index in range(size.layers)
-    ]
+    plan = ["moe" if (index + 1) % every == 0 and start <= index <= end else "dense" for index in range(size.layers)]
     bias = keys.flag("use_bias")
     ffns = mixture(keys, size.hidden, Mix(dense_bias=bias))
     moe = ffns["moe"]

@@ -11,7 +11,7 @@ from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
 
 
-def _style(keys: Keys, **more: object) -> Style:
+def _style(**more: object) -> Style:
     base = Style(bias="qkvo", norm="layer", gated=False, mlp_bias=True, tied=True)
     return replace(base, **more)  # type: ignore[arg-type]
 
@@ -19,7 +19,7 @@ def _style(keys: Keys, **more: object) -> Style:
 def gpt2(keys: Keys) -> Draft:
     """GPT-2: learned positions."""
     size = dims(keys, ffn_times=4)
-    return decoder(keys, _style(keys, positions=keys.size(*k.CONTEXT)), size=size)
+    return decoder(keys, _style(positions=keys.size(*k.CONTEXT)), size=size)
 
 
 def gpt_bigcode(keys: Keys) -> Draft:
@@ -27,7 +27,7 @@ def gpt_bigcode(keys: Keys) -> Draft:
     size = dims(keys, ffn_times=4)
     if keys.flag("multi_query", default=True):
         size = replace(size, heads=replace(size.heads, kv=1))
-    return decoder(keys, _style(keys, positions=keys.size(*k.CONTEXT)), size=size)
+    return decoder(keys, _style(positions=keys.size(*k.CONTEXT)), size=size)
 
 
 def gpt_neo(keys: Keys) -> Draft:
@@ -35,19 +35,19 @@ def gpt_neo(keys: Keys) -> Draft:
     size = dims(keys, ffn_times=4)
     pattern = [kind for kinds, times in keys.items("attention_types") for kind in list(kinds) * times]
     known = keys.also(layer_types=pattern, sliding_window=keys.size("window_size", default=256))
-    return decoder(known, _style(keys, bias="o", positions=keys.size(*k.CONTEXT)), size=size)
+    return decoder(known, _style(bias="o", positions=keys.size(*k.CONTEXT)), size=size)
 
 
 def gpt_neox(keys: Keys) -> Draft:
     """GPT-NeoX, Pythia: rotary positions, head not tied."""
     bias = "qkvo" if keys.flag("attention_bias", default=True) else ""
-    return decoder(keys, _style(keys, bias=bias, tied=False))
+    return decoder(keys, _style(bias=bias, tied=False))
 
 
 def gptj(keys: Keys) -> Draft:
     """GPT-J and CodeGen: one norm a layer, biases on MLP and head only."""
     size = dims(keys, ffn_times=4)
-    style = _style(keys, bias="", norm_names=("ln_1",), head_bias=True, tied=False)
+    style = _style(bias="", norm_names=("ln_1",), head_bias=True, tied=False)
     return decoder(keys, style, size=size)
 
 
@@ -55,7 +55,7 @@ def bloom(keys: Keys) -> Draft:
     """BLOOM: ALiBi, a norm over the embedding."""
     size = dims(keys, ffn_times=4)
     size = replace(size, ffn=4 * size.hidden)
-    draft = decoder(keys, _style(keys), size=size)
+    draft = decoder(keys, _style(), size=size)
     return replace(draft, outer=(*draft.outer, *norm("word_embeddings_layernorm", size.hidden, "layer")))
 
 
@@ -84,13 +84,11 @@ def opt(keys: Keys) -> Draft:
     bias = keys.flag("enable_bias", default=True)
     affine = keys.flag("layer_norm_elementwise_affine", default=True)
     style = _style(
-        keys,
         bias="qkvo" if bias else "",
         mlp_bias=bias,
         norm="layer" if affine else "none",
         positions=keys.size(*k.CONTEXT) + 2,
-        final_norm=keys.flag("do_layer_norm_before", default=True)
-        and not keys.flag("_remove_final_layer_norm"),
+        final_norm=keys.flag("do_layer_norm_before", default=True) and not keys.flag("_remove_final_layer_norm"),
     )
     draft = decoder(keys, style)
     width = keys.size("word_embed_proj_dim", default=size.hidden)
@@ -99,7 +97,9 @@ def opt(keys: Keys) -> Draft:
 
 def _projected(draft: Draft, size: Dims, width: int) -> Draft:
     outer = [
-        replace(weight, in_features=width) if weight.part in {"embedding", "head"} and weight.out_features == size.vocab else weight
+        replace(weight, in_features=width)
+        if weight.part in {"embedding", "head"} and weight.out_features == size.vocab
+        else weight
         for weight in draft.outer
     ]
     both = (*matrix("project_in", (size.hidden, width), "other"), *matrix("project_out", (width, size.hidden), "other"))
@@ -108,23 +108,23 @@ def _projected(draft: Draft, size: Dims, width: int) -> Draft:
 
 def offset_positions(keys: Keys) -> Draft:
     """BioGPT: OPT's layers."""
-    return decoder(keys, _style(keys, positions=keys.size(*k.CONTEXT) + 2))
+    return decoder(keys, _style(positions=keys.size(*k.CONTEXT) + 2))
 
 
 def xglm(keys: Keys) -> Draft:
     """XGLM: OPT's layers with computed positions; heads stand under `attention_heads`."""
-    return decoder(keys.also(num_attention_heads=keys.size("attention_heads", *k.HEADS)), _style(keys))
+    return decoder(keys.also(num_attention_heads=keys.size("attention_heads", *k.HEADS)), _style())
 
 
 def ctrl(keys: Keys) -> Draft:
     """CTRL: GPT-2's layers, width under `dff`, a bias on the tied head."""
-    return decoder(keys.also(intermediate_size=keys.size("dff")), _style(keys, head_bias=True))
+    return decoder(keys.also(intermediate_size=keys.size("dff")), _style(head_bias=True))
 
 
 def openai_gpt(keys: Keys) -> Draft:
     """GPT-1: GPT-2 without a final norm."""
     size = dims(keys, ffn_times=4)
-    style = _style(keys, positions=keys.size(*k.CONTEXT), final_norm=False)
+    style = _style(positions=keys.size(*k.CONTEXT), final_norm=False)
     return decoder(keys, style, size=size)
 
 
@@ -140,7 +140,6 @@ def falcon(keys: Keys) -> Draft:
     norms_in_parallel = keys.size("num_ln_in_parallel_attn", default=2 if new else 1)
     one = keys.flag("parallel_attn", default=True) and norms_in_parallel == 1
     style = _style(
-        keys,
         bias="qkvo" if bias else "",
         mlp_bias=bias,
         norm_names=("input_layernorm",) if one else ("ln_attn", "ln_mlp"),

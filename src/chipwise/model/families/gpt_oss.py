@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Block, Moe, assemble, attention_weights, moe, norms, vector
-from chipwise.model.decoder import NORM_PAIR, Projections, causal_lm, dims, window_plan
+from chipwise.model.blocks import Block, Moe, Projections, assemble, attention_weights, moe, norms, vector
+from chipwise.model.decoder import NORM_PAIR, causal_lm, dims, window_plan
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
 

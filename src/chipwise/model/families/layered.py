@@ -198,9 +198,7 @@ def llama4_text(keys: Keys) -> Draft:
     ffns = mixture(keys, size.hidden, mix, dense=("intermediate_size_mlp",))
     step = keys.size("interleave_moe_layer_step", default=1) or 1
     moe = set(keys.sizes("moe_layers")) or set(range(step - 1, size.layers, step))
-    plan = [
-        ("chunked" if roped[index] else "full", "moe" if index in moe else "dense") for index in range(size.layers)
-    ]
+    plan = [("chunked" if roped[index] else "full", "moe" if index in moe else "dense") for index in range(size.layers)]
     return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
 
@@ -208,7 +206,6 @@ def vaultgemma(keys: Keys) -> Draft:
     """VaultGemma: Gemma 2 with two norms a layer."""
     bias = "qkvo" if keys.flag("attention_bias") else ""
     return decoder(keys, Style(bias=bias, tied=True, pattern=2))
-
 
 
 READERS = {

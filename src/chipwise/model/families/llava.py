@@ -53,12 +53,12 @@ def vip(keys: Keys, seen: int, hidden: int) -> Weights:
     )
 
 
-def gemma3(keys: Keys, seen: int, hidden: int) -> Weights:
+def gemma3(_keys: Keys, seen: int, hidden: int) -> Weights:
     """Gemma 3: one matrix and a norm."""
     return (*matrix("mm_input_projection", (hidden, seen), "other"), *norm("mm_soft_emb_norm", seen))
 
 
-def paligemma(keys: Keys, seen: int, hidden: int) -> Weights:
+def paligemma(_keys: Keys, seen: int, hidden: int) -> Weights:
     """PaliGemma: one matrix with bias."""
     return matrix("linear", (hidden, seen), "other", bias=True)
 
@@ -118,7 +118,7 @@ def aya(keys: Keys, seen: int, hidden: int) -> Weights:
     )
 
 
-def deepseek_vl(keys: Keys, seen: int, hidden: int) -> Weights:
+def deepseek_vl(_keys: Keys, seen: int, hidden: int) -> Weights:
     """DeepSeek-VL, Janus: an aligner of two linear layers."""
     return (
         *matrix("aligner.linear1", (hidden, seen), "other", bias=True),

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Block, Heads, Projections, Weights, assemble, attention_weights, matrix, mlp, norms, vector
+from chipwise.model.blocks import (
+    Block,
+    Heads,
+    Projections,
+    Weights,
+    assemble,
+    attention_weights,
+    matrix,
+    mlp,
+    norms,
+    vector,
+)
 from chipwise.model.decoder import Dims, Style, causal_lm, dims
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys, divide
@@ -118,9 +129,7 @@ def recurrent_gemma(keys: Keys) -> Draft:
         ),
         "recurrent": Block(
             weights=_lru_weights(size.hidden, lru, size.heads.query, kernel),
-            attention=recurrent_attention(
-                "linear", 0, 0, state_bytes(recurrent=lru, channels=lru, kernel=kernel)
-            ),
+            attention=recurrent_attention("linear", 0, 0, state_bytes(recurrent=lru, channels=lru, kernel=kernel)),
         ),
     }
     pattern = keys.items("block_types", "_block_types") or ["recurrent", "recurrent", "attention"]

@@ -63,7 +63,10 @@ def minimax_m3(keys: Keys) -> Draft:
     index = _index_weights(keys, size)
     mixers = {
         "full": Block(weights=plain, attention=heads.attention()),
-        "sparse": Block(weights=(*plain, *index[0]), attention=replace(heads.attention(), **index[1])),
+        "sparse": Block(
+            weights=(*plain, *index[0]),
+            attention=replace(heads.attention(), indexer_dim=index[1], sparse_tokens=index[2]),
+        ),
     }
     mix = Mix(
         width=("moe_intermediate_size", "intermediate_size"),
@@ -86,7 +89,8 @@ def _sparse_plan(keys: Keys, size: Dims) -> list[str]:
     return ["full"] * size.layers
 
 
-def _index_weights(keys: Keys, size: Dims) -> tuple[Weights, dict[str, int]]:
+def _index_weights(keys: Keys, size: Dims) -> tuple[Weights, int, int | None]:
+    """Weights of the indexer, elements it keeps a token, how many tokens a query then reads."""
     inner = keys.mapping("sparse_attention_config")
     known = keys.also(
         index_head_dim=inner.get("sparse_index_dim") or keys.raw("index_head_dim"),
@@ -96,14 +100,14 @@ def _index_weights(keys: Keys, size: Dims) -> tuple[Weights, dict[str, int]]:
     )
     heads, dim = known.size("index_n_heads", default=0), known.size("index_head_dim", default=0)
     if not heads or not dim:
-        return (), {}
+        return (), 0, None
     weights = (
         *matrix("self_attn.index_q_proj", (heads * dim, size.hidden), "attention"),
         *matrix("self_attn.index_k_proj", (dim, size.hidden), "attention"),
         *norms(("self_attn.index_q_norm", "self_attn.index_k_norm"), dim),
     )
     read = known.size("index_topk_blocks", default=0) * known.size("index_block_size", default=0)
-    return weights, {"indexer_dim": dim, "sparse_tokens": read}
+    return weights, dim, read
 
 
 READERS = {

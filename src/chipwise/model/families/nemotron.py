@@ -142,9 +142,7 @@ def nemotron_nas(keys: Keys) -> Draft:
         mixer = mixer if group else Block()
         kept = (NORM_PAIR[0],) * bool(group) + (NORM_PAIR[1],) * bool(width)
         feed = mlp(hidden, width) if width else ()
-        return Layer(
-            count=1, attention=mixer.attention, weights=(*mixer.weights, *feed, *norms(kept, hidden))
-        )
+        return Layer(count=1, attention=mixer.attention, weights=(*mixer.weights, *feed, *norms(kept, hidden)))
 
     size = Dims(
         hidden=hidden,

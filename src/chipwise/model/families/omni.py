@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.model.blocks import Weights, attention_weights, Heads, Projections, conv, matrix, table, vector
+from chipwise.model.blocks import Heads, Projections, Weights, attention_weights, conv, matrix, table, vector
 from chipwise.model.draft import Draft
 from chipwise.model.families.audio import two_linear
 from chipwise.model.families.encdec import whisper_encoder
@@ -43,7 +43,9 @@ def qwen2_5_omni(keys: Keys) -> Draft:
 
 def _talker(keys: Keys) -> Tower:
     width = keys.size("embedding_size", default=3584)
-    draft = text_part(Keys(data={"text_config": {**keys.data, "model_type": "qwen2", "tie_word_embeddings": False}}), default="qwen2")
+    draft = text_part(
+        Keys(data={"text_config": {**keys.data, "model_type": "qwen2", "tie_word_embeddings": False}}), default="qwen2"
+    )
     rows = keys.size("vocab_size")
     kept = tuple(weight for weight in draft.outer if weight.part == "norm")
     more = (

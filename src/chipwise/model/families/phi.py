@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import norm
+from chipwise.model.blocks import Weights, norm
 from chipwise.model.decoder import LLAMA, Style, decoder, dims
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
@@ -41,9 +41,7 @@ def phi3small(keys: Keys) -> Draft:
 def phimoe(keys: Keys) -> Draft:
     """Phi 3.5 MoE: norms with shifts, biases on the attention and the head where the config says so."""
     keys.need(k.EXPERTS, k.PER_TOKEN, k.FFN)
-    style = Style(
-        bias="qkvo" if keys.flag("attention_bias") else "", norm="layer", head_bias=keys.flag("lm_head_bias")
-    )
+    style = Style(bias="qkvo" if keys.flag("attention_bias") else "", norm="layer", head_bias=keys.flag("lm_head_bias"))
     size = dims(keys)
     mix = Mix(width=k.FFN, router="mlp.router")
     return decoder(keys, style, ffns={"moe": mixture(keys, size.hidden, mix)["moe"]})
@@ -58,7 +56,7 @@ def stablelm(keys: Keys) -> Draft:
         norm="layer",
         norm_names=("input_layernorm",) if parallel else ("input_layernorm", "post_attention_layernorm"),
     )
-    more = ()
+    more: Weights = ()
     if keys.flag("qk_layernorm"):
         more = (
             *norm("self_attn.q_layernorm", size.heads.query * size.heads.dim),

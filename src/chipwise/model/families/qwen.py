@@ -42,9 +42,7 @@ def qwen3(keys: Keys) -> Draft:
     return decoder(keys, style3(keys))
 
 
-QWEN2_MIX = Mix(
-    shared=("shared_expert_intermediate_size",), shared_gate=True, shared_name="mlp.shared_expert"
-)
+QWEN2_MIX = Mix(shared=("shared_expert_intermediate_size",), shared_gate=True, shared_name="mlp.shared_expert")
 
 
 def qwen2_moe(keys: Keys) -> Draft:
@@ -52,17 +50,13 @@ def qwen2_moe(keys: Keys) -> Draft:
     keys.need(("shared_expert_intermediate_size",))
     size = dims(keys, ffn=False)
     style = Style(bias="qkv" if keys.flag("qkv_bias", default=True) else "")
-    return decoder(
-        keys, style, size=size, ffns=mixture(keys, size.hidden, QWEN2_MIX), plan=moe_plan(keys, size.layers)
-    )
+    return decoder(keys, style, size=size, ffns=mixture(keys, size.hidden, QWEN2_MIX), plan=moe_plan(keys, size.layers))
 
 
 def qwen3_moe(keys: Keys) -> Draft:
     """Qwen 3 MoE: no shared expert."""
     size = dims(keys, ffn=False)
-    return decoder(
-        keys, style3(keys), size=size, ffns=mixture(keys, size.hidden), plan=moe_plan(keys, size.layers)
-    )
+    return decoder(keys, style3(keys), size=size, ffns=mixture(keys, size.hidden), plan=moe_plan(keys, size.layers))
 
 
 READERS = {

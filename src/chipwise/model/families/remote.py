@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Heads, Weights, attention_weights, encoder_layers, matrix, mlp, norm, norms, table, vector, vocabulary
+from chipwise.model.blocks import (
+    Heads,
+    Weights,
+    attention_weights,
+    encoder_layers,
+    matrix,
+    mlp,
+    norm,
+    norms,
+    table,
+    vector,
+    vocabulary,
+)
 from chipwise.model.defaults import named_tower
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from chipwise.model.blocks import Weights, conv, norm, table, vector
 from chipwise.model.diffusion import Attend, attend, denoiser, feed, linear
@@ -23,18 +24,18 @@ class _Net:
     crossed: tuple[int, ...]
     heads: tuple[int, ...]
     depths: tuple[int, ...]
-    time: int
-    block_time: int
+    embedding: int
+    block_embedding: int
     video: bool
     scale_shift: bool
 
 
-def resnet(inside: int, out: int, time: int = 0, *, scale_shift: bool = False) -> Weights:
+def resnet(inside: int, out: int, embedding: int = 0, *, scale_shift: bool = False) -> Weights:
     """Two convolutions with norms before them, the timestep added between, a shortcut where the width changes."""
     return (
         *norm("norm1", inside, "layer"),
         *conv("conv1", (out, inside), 9),
-        *(linear("time_emb_proj", out * (2 if scale_shift else 1), time) if time else ()),
+        *(linear("time_emb_proj", out * (2 if scale_shift else 1), embedding) if embedding else ()),
         *norm("norm2", out, "layer"),
         *conv("conv2", (out, out), 9),
         *(conv("conv_shortcut", (out, inside), 1) if inside != out else ()),
@@ -63,7 +64,7 @@ def _temporal_conv(width: int) -> Weights:
 
 
 def _pair(net: _Net, index: int, inside: int, out: int, *, attends: bool) -> Weights:
-    weights = resnet(inside, out, net.block_time, scale_shift=net.scale_shift)
+    weights = resnet(inside, out, net.block_embedding, scale_shift=net.scale_shift)
     if net.video:
         weights += _temporal_conv(out)
     if attends:
@@ -117,7 +118,7 @@ def _mid(keys: Keys, net: _Net) -> Weights:
     if kind is None:
         return ()
     width, last = net.widths[-1], len(net.widths) - 1
-    one = resnet(width, width, net.block_time, scale_shift=net.scale_shift)
+    one = resnet(width, width, net.block_embedding, scale_shift=net.scale_shift)
     temporal = _temporal_conv(width) if net.video else ()
     if kind == "UNetMidBlock2D":
         return one
@@ -144,15 +145,15 @@ def _net(keys: Keys, *, video: bool = False) -> _Net:
         raise keys.wrong("block_out_channels", widths, "one width for each of down_block_types")
     count = len(widths)
     depths = keys.raw("transformer_layers_per_block")
-    time = keys.maybe("time_embedding_dim") or 4 * widths[0]
+    embedding = keys.maybe("time_embedding_dim") or 4 * widths[0]
     return _Net(
         widths=widths,
         layers=_per_block(keys, "layers_per_block", count, 2),
         crossed=_per_block(keys, "cross_attention_dim", count, 0),
         heads=_per_block(keys, "attention_head_dim", count, 8),
         depths=_per_block(keys, "transformer_layers_per_block", count, 1) if depths is not None else (1,) * count,
-        time=time,
-        block_time=2 * time if keys.flag("class_embeddings_concat") else time,
+        embedding=embedding,
+        block_embedding=2 * embedding if keys.flag("class_embeddings_concat") else embedding,
         video=video,
         scale_shift=keys.text("resnet_time_scale_shift", default="default") == "scale_shift",
     )
@@ -160,20 +161,20 @@ def _net(keys: Keys, *, video: bool = False) -> _Net:
 
 def _conditions(keys: Keys, net: _Net) -> Weights:
     """What is added to the timestep, and a projection of the text where its width is another."""
-    time = net.time
+    embedding = net.embedding
     out: Weights = ()
     kind = keys.raw("class_embed_type")
     into = keys.size("projection_class_embeddings_input_dim", default=0)
     if kind == "timestep":
-        out += _embedding("class_embedding", time, net.widths[0])
+        out += _embedding("class_embedding", embedding, net.widths[0])
     elif kind == "projection":
-        out += _embedding("class_embedding", time, into)
+        out += _embedding("class_embedding", embedding, into)
     elif kind == "simple_projection":
-        out += linear("class_embedding", time, into)
+        out += linear("class_embedding", embedding, into)
     elif keys.maybe("num_class_embeds"):
-        out += (table("class_embedding", keys.size("num_class_embeds"), time),)
+        out += (table("class_embedding", keys.size("num_class_embeds"), embedding),)
     if keys.raw("addition_embed_type") == "text_time":
-        out += _embedding("add_embedding", time, into)
+        out += _embedding("add_embedding", embedding, into)
     text = keys.maybe("encoder_hid_dim")
     if text and (keys.raw("encoder_hid_dim_type") or "text_proj") == "text_proj":
         out += linear("encoder_hid_proj", net.crossed[0], text)
@@ -214,7 +215,7 @@ def _unet(keys: Keys, net: _Net) -> Draft:
     taps = keys.size("conv_in_kernel", default=3) ** 2
     outer = (
         *conv("conv_in", (first, keys.size("in_channels")), taps),
-        *_embedding("time_embedding", net.time, first),
+        *_embedding("time_embedding", net.embedding, first),
         *_conditions(keys, net),
         *down,
         *_mid(keys, net),
@@ -226,18 +227,18 @@ def _unet(keys: Keys, net: _Net) -> Draft:
 
 
 def controlnet(keys: Keys) -> Draft:
-    """ControlNet: the way down and the middle of a UNet, an embedding of the condition, a 1x1 convolution at each skip."""
+    """ControlNet: the way down and the middle of a UNet, an embedding of the condition."""
     net = _net(keys)
     down, skips = _down(keys, net)
     first, last = net.widths[0], net.widths[-1]
     steps = keys.sizes("conditioning_embedding_out_channels") or (16, 32, 96, 256)
     hint = conv("cond.conv_in", (steps[0], keys.size("conditioning_channels", default=3)), 9)
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         hint += (*conv("cond.same", (before, before), 9), *conv("cond.down", (after, before), 9))
     zero = tuple(weight for width in skips for weight in conv("controlnet_down_blocks", (width, width), 1))
     outer = (
         *conv("conv_in", (first, keys.size("in_channels")), 9),
-        *_embedding("time_embedding", net.time, first),
+        *_embedding("time_embedding", net.embedding, first),
         *_conditions(keys, net),
         *hint,
         *conv("cond.conv_out", (first, steps[-1]), 9),
@@ -308,7 +309,7 @@ def stable_cascade(keys: Keys) -> Draft:
     )
     for index, width in enumerate(widths):
         if index:
-            outer += _resample(keys, index, widths[index - 1], width)
+            outer += _resample(keys, widths[index - 1], width)
         outer += _cascade_block(keys, index, width, skip=0) * downs[index]
         outer += conv("repeat", (width, width), 1) * (_repeats(keys, "down", index) - 1)
     for step, width in enumerate(widths[::-1]):
@@ -318,7 +319,7 @@ def stable_cascade(keys: Keys) -> Draft:
         outer += _cascade_block(keys, index, width, skip=0) * (ups[step] - 1)
         outer += conv("repeat", (width, width), 1) * (_repeats(keys, "up", step) - 1)
         if index:
-            outer += _resample(keys, index, width, widths[index - 1])
+            outer += _resample(keys, width, widths[index - 1])
     outer += conv("clf", (keys.size("out_channels") * patched, widths[0]), 1)
     return denoiser(widths[0], (), outer)
 
@@ -342,7 +343,7 @@ def _repeats(keys: Keys, way: str, index: int) -> int:
     return values[index] if index < len(values) else 1
 
 
-def _resample(keys: Keys, index: int, before: int, after: int) -> Weights:
+def _resample(keys: Keys, before: int, after: int) -> Weights:
     """A strided convolution, or a 1x1 one where `switch_level` replaces it by interpolation."""
     switched = keys.raw("switch_level")
     return conv("resample", (after, before), 1 if isinstance(switched, list) else 4)

@@ -118,14 +118,14 @@ def hunyuan_video(keys: Keys) -> Draft:
     return denoiser(width, layers, outer)
 
 
-def _modulated(name: str, width: int, time: int) -> Weights:
-    return (*linear(f"{name}.linear", 6 * width, time), *norm(f"{name}.norm", width, "layer"))
+def _modulated(name: str, width: int, source: int) -> Weights:
+    return (*linear(f"{name}.linear", 6 * width, source), *norm(f"{name}.norm", width, "layer"))
 
 
-def _ends(width: int, time: int) -> Weights:
+def _ends(width: int, source: int) -> Weights:
     return (
         *norm("norm_final", width, "layer"),
-        *linear("norm_out.linear", 2 * width, time),
+        *linear("norm_out.linear", 2 * width, source),
         *norm("norm_out.norm", width, "layer"),
     )
 
@@ -256,7 +256,11 @@ def minimax_h3(keys: Keys) -> Draft:
     heads = replace(heads_of(keys), hidden=width)
     inner, ffn = heads.query * heads.dim, keys.size("ffn_dim")
     core = (
-        *(weight for name in ("to_q", "to_k", "to_v") for weight in linear(f"attn.{name}", inner, width, bias=False, part="attention")),
+        *(
+            weight
+            for name in ("to_q", "to_k", "to_v")
+            for weight in linear(f"attn.{name}", inner, width, bias=False, part="attention")
+        ),
         *linear("attn.to_out", width, inner, bias=False, part="attention"),
         vector("attn.norms", 2 * heads.dim),
         vector("norms", 2 * width),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.model.blocks import EncoderStyle, Weights, matrix, norm, norms, table, vector
 from chipwise.model.blocks import VIT as LAYER
+from chipwise.model.blocks import EncoderStyle, Weights, matrix, norm, norms, table, vector
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
 from chipwise.model.towers import (
-
     VISION_LAYERS,
     VISION_WIDTH,
     Vit,
@@ -44,7 +43,7 @@ def deit(keys: Keys) -> Draft:
 def _vit(keys: Keys, tokens: int) -> Draft:
     hidden = keys.size(*VISION_WIDTH)
     pooler: Weights = ()
-    if keys.head.endswith("Model"):
+    if keys.head.endswith("Model") and keys.text("model_type") != "vit_msn":
         pooler = matrix("pooler.dense", (hidden, hidden), "other", bias=True)
     if keys.head.endswith("ForMaskedImageModeling"):
         stride = keys.size("encoder_stride", default=16)
@@ -65,7 +64,9 @@ def beit(keys: Keys) -> Draft:
     if scaled:
         style = replace(style, extra=(vector("lambda_1", hidden), vector("lambda_2", hidden)))
     side = int(patch_count(keys) ** 0.5)
-    relative = table("relative_position_bias", (2 * side - 1) ** 2 + 3, keys.size("num_attention_heads"), part="attention")
+    relative = table(
+        "relative_position_bias", (2 * side - 1) ** 2 + 3, keys.size("num_attention_heads"), part="attention"
+    )
     extra: list[object] = []
     if keys.flag("use_relative_position_bias"):
         style = replace(style, extra=(*style.extra, relative))
@@ -75,7 +76,7 @@ def beit(keys: Keys) -> Draft:
         extra.append(vector("mask_token", hidden, "embedding"))
     outer = tuple(weight for weight in extra if not isinstance(weight, tuple))
     pooled = keys.flag("use_mean_pooling", default=True)
-    draft = vision(
+    return vision(
         keys,
         Vit(
             style=style,
@@ -84,15 +85,12 @@ def beit(keys: Keys) -> Draft:
             extra=(*outer, *_labels(keys, hidden)),  # type: ignore[arg-type]
         ),
     )
-    return draft
 
 
 def dinov2(keys: Keys) -> Draft:
     """DINOv2, also with registers: layer scales, a mask token, an optional gated MLP; two vectors classify."""
     hidden = keys.size(*VISION_WIDTH)
-    style = replace(
-        LAYER, bias=_qkv(keys), extra=(vector("layer_scale1", hidden), vector("layer_scale2", hidden))
-    )
+    style = replace(LAYER, bias=_qkv(keys), extra=(vector("layer_scale1", hidden), vector("layer_scale2", hidden)))
     known = keys
     if keys.flag("use_swiglu_ffn"):
         wide = int(hidden * keys.number("mlp_ratio", default=4.0))
@@ -100,9 +98,7 @@ def dinov2(keys: Keys) -> Draft:
         style = replace(style, gated=True)
     mask = keys.flag("use_mask_token", default=True) or keys.text("model_type") == "dinov2_with_registers"
     registers = keys.size("num_register_tokens", default=0)
-    return vision(
-        known, Vit(style=style, more_tokens=int(mask) + registers, extra=_labels(keys, 2 * hidden))
-    )
+    return vision(known, Vit(style=style, more_tokens=int(mask) + registers, extra=_labels(keys, 2 * hidden)))
 
 
 def dinov3(keys: Keys) -> Draft:
@@ -230,7 +226,6 @@ def intern_vit(keys: Keys) -> Draft:
     bias = "qkvo" if keys.flag("qkv_bias") else "o"
     style = EncoderStyle(norm="rms" if rms else "layer", bias=bias, extra=(*scales, *qk))
     return vision(keys, Vit(style=style, post_norm=False))
-
 
 
 READERS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.model.blocks import (
+    Block,
     EncoderStyle,
     Heads,
     Projections,
@@ -20,7 +21,6 @@ from chipwise.model.blocks import (
     table,
     vector,
 )
-from chipwise.model.blocks import Block
 from chipwise.model.decoder import NORM_PAIR, attention_mixers, causal_lm, dims
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys
@@ -193,9 +193,7 @@ def _glm4v(keys: Keys, text_type: str, vision_type: str) -> Draft:
     text = text_part(keys, default=text_type)
     seen = part_keys(keys, "vision_config", default=vision_type)
     hidden, out = seen.size("hidden_size"), seen.size("out_hidden_size")
-    style = replace(
-        _PLAIN, norm="rms", bias="qkvo" if seen.flag("attention_bias") else "", gated=True, mlp_bias=False
-    )
+    style = replace(_PLAIN, norm="rms", bias="qkvo" if seen.flag("attention_bias") else "", gated=True, mlp_bias=False)
     layers = encoder_layers(seen.layers("depth"), _tower_heads(seen, hidden), out, style)
     merge = seen.size("spatial_merge_size", default=2) ** 2
     taps = seen.size("temporal_patch_size", default=2) * seen.size("patch_size") ** 2
@@ -320,7 +318,10 @@ def step3p7(keys: Keys) -> Draft:
     scales = (vector("lambda_1", hidden), vector("lambda_2", hidden))
     style = replace(_PLAIN, extra=scales)
     layers = encoder_layers(
-        seen.layers("num_hidden_layers", "layers"), vision_heads(seen.also(num_attention_heads=seen.size("num_attention_heads", "heads")), hidden), width, style
+        seen.layers("num_hidden_layers", "layers"),
+        vision_heads(seen.also(num_attention_heads=seen.size("num_attention_heads", "heads")), hidden),
+        width,
+        style,
     )
     front = (
         *conv("patch_embedding", (hidden, 3), seen.size("patch_size") ** 2, bias=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.decide.failures import Refusal
 from chipwise.engines import SupportQuestion, load_engine, neuron_support, supports
 from chipwise.precision import format_facts
 
@@ -15,17 +16,6 @@ if TYPE_CHECKING:
     from chipwise.precision import PrecisionOption
 
 CONTRIB_STACK = "documented as a contribution: validate it"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a platform cannot be asked at one precision; `known` False says that we lack the knowledge instead."""
-
-    rule: str
-    reason: str
-    source: str
-    change: str
-    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.decide.evaluate import load_of, memory_rules
+from chipwise.decide.serving.evaluate import load_of, memory_rules
 from chipwise.memory import ServingMemoryInput, min_chips, size_serving, to_make_it_fit
 from chipwise.memory.fitting import FitOptions
 from chipwise.parallelism import shard
@@ -19,8 +19,8 @@ from chipwise.precision import bytes_per_param, kv_bytes_per_element
 from chipwise.units import finite
 
 if TYPE_CHECKING:
-    from chipwise.decide.candidates import Layout
     from chipwise.decide.question import Demand
+    from chipwise.decide.serving.seats import Layout
     from chipwise.memory import MemoryAnswer
     from chipwise.model import ModelSpec
     from chipwise.perf.ranges import Metric
@@ -50,6 +50,8 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
         engine=memory_rules(seat.engine.name),
         engine_version=seat.engine.version,
         eager=seat.limits.eager,
+        graph_max_batch=seat.limits.graph_max_batch,
+        nvlink=seat.fast_link,
         devices_per_chip=seat.platform.chip.cores,
         lora_adapters=seat.limits.lora_adapters,
         lora_rank=seat.limits.lora_rank,

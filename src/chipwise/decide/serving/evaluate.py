@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.capacity import Packing, pack
-from chipwise.decide.failures import Failure, memory_failure
+from chipwise.decide.failures import Failure
+from chipwise.decide.serving.misses import memory_failure
 from chipwise.memory import MemoryAnswer, ServingMemoryInput, size_serving
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from chipwise.decide.candidates import Layout
     from chipwise.decide.question import Demand
+    from chipwise.decide.serving.seats import Layout
     from chipwise.model import ModelSpec
     from chipwise.parallelism import LayerShards
     from chipwise.perf.hardware import Hardware
@@ -80,6 +81,8 @@ def size_layouts(shards: LayerShards, layouts: Sequence[Layout], demand: Demand)
             concurrency=1.0,
             chunk_tokens=_column([one.seat.limits.chunk_tokens for one in layouts]),
             max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
+            graph_max_batch=_column([one.seat.limits.graph_max_batch for one in layouts]),
+            nvlink=_column([float(one.seat.fast_link) for one in layouts]) > 0,
             engine=memory_rules(engine.name),
             engine_version=engine.version,
         )

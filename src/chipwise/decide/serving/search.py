@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chipwise.decide.candidates import at_precision, layouts_of, seats_of, spanning_layouts
-from chipwise.decide.choose import Deployment, feasible
-from chipwise.decide.evaluate import evaluate
-from chipwise.decide.failures import Failure, bar_failures, refusal_failure
+from chipwise.decide.failures import refusal_failure
+from chipwise.decide.found import Found
 from chipwise.decide.platforms import platforms_of
+from chipwise.decide.serving.deployment import feasible
+from chipwise.decide.serving.evaluate import evaluate
+from chipwise.decide.serving.misses import bar_failures
+from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.precision import legal_precisions, meets_floor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
-    from chipwise.decide.candidates import Layout, Seat
-    from chipwise.decide.evaluate import Evaluated
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question
+    from chipwise.decide.serving.seats import Layout, Seat
     from chipwise.model import ModelSpec
     from chipwise.precision import PrecisionOption
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What the search found, by size; its collections grow while it runs."""
-
-    deployments: dict[str, list[Deployment]] = field(default_factory=dict)
-    failures: dict[str, list[Failure]] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
-    """Sizes on which some layout holds the model."""
-    evaluated: list[Evaluated] = field(default_factory=list)
-    """Evaluated and not yet taken."""
-    layouts_tried: list[int] = field(default_factory=list)
-    """How many, by call."""
-
-    def fail(self, members: Iterable[Instance], failure: Failure) -> None:
-        """One failure for every size of a platform."""
-        for member in members:
-            self.failures.setdefault(member.name, []).append(failure)
-
-    def take(self, question: Question, quotes: dict[str, Quote | None]) -> None:
-        """Turn what was evaluated into deployments of the sizes that may be bought."""
-        for evaluated in self.evaluated:
-            for one in feasible(evaluated, quotes, question.policy.ha_factor):
-                self.deployments.setdefault(one.instance.name, []).append(one)
-        self.evaluated.clear()
 
 
 def precisions_of(question: Question) -> list[PrecisionOption]:
@@ -58,7 +32,7 @@ def precisions_of(question: Question) -> list[PrecisionOption]:
     return [one for one in options if floor is None or meets_floor(one.format, floor)]
 
 
-def search(question: Question, instances: Sequence[Instance], quotes: dict[str, Quote | None]) -> Found:
+def search_serving(question: Question, instances: Sequence[Instance], quotes: dict[str, Quote | None]) -> Found:
     """Evaluate every layout of every platform at every precision.
 
     A replica spans instances only where no size of the same chip holds the model in one.
@@ -87,11 +61,12 @@ def _search_precision(
     for platform, refusal in refused:
         found.fail(platform.members, refusal_failure(refusal))
     for group in _by_engine(seats):
-        narrow = _try(question, (model, option), [one for seat in group for one in layouts_of(seat, model)], found)
+        narrow = _try(
+            question, (model, option), [one for seat in group for one in layouts_of(seat, model)], found, quotes
+        )
         inside = {seat.platform.chip.id for seat in group if narrow & _names(seat)}
         wide = [one for seat in group if seat.platform.chip.id not in inside for one in spanning_layouts(seat, model)]
-        _try(question, (model, option), wide, found)
-        found.take(question, quotes)
+        _try(question, (model, option), wide, found, quotes)
 
 
 def _names(seat: Seat) -> set[str]:
@@ -99,19 +74,24 @@ def _names(seat: Seat) -> set[str]:
 
 
 def _try(
-    question: Question, asked: tuple[ModelSpec, PrecisionOption], layouts: Sequence[Layout], found: Found
+    question: Question,
+    asked: tuple[ModelSpec, PrecisionOption],
+    layouts: Sequence[Layout],
+    found: Found,
+    quotes: dict[str, Quote | None],
 ) -> set[str]:
     """Evaluate layouts; returns the sizes on which one of them holds the model."""
     if not layouts:
         return set()
-    evaluated, refused = evaluate(*asked, layouts, question.demand)
+    evaluated, refused = evaluate(*asked, layouts, question.serving)
     found.layouts_tried.append(len(layouts))
     for layout, failure in refused:
         found.fail(layout.seat.platform.members, failure)
     if evaluated is None:
         return set()
-    found.evaluated.append(evaluated)
-    for row, failure in bar_failures(evaluated, question.demand).items():
+    for one in feasible(evaluated, quotes, question.policy.ha_factor):
+        found.add(one)
+    for row, failure in bar_failures(evaluated, question.serving).items():
         found.fail(evaluated.layouts[row].seat.platform.members, failure)
     held = {name for layout in evaluated.layouts for name in _names(layout.seat)}
     found.held.update(held)

@@ -7,38 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.cost import quote, usd_per_million_tokens
-from chipwise.decide.advice import Cost, Latency, Option, Parallelism, PrecisionChoice, PurchaseLine, Scale, Sizing
-from chipwise.decide.answers import hold, memory_object, question_of, serving_object
-from chipwise.decide.candidates import at_precision
-from chipwise.decide.infrastructure import discouraged, feature_checks
-from chipwise.decide.reasons import reasons_of, risks_of
+from chipwise.cost import usd_per_million_tokens
+from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale, Sizing
+from chipwise.decide.infrastructure import Site, discouraged, feature_checks
+from chipwise.decide.money import caveats_of, offered_here, purchase_lines
+from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
+from chipwise.decide.serving.reasons import reasons_of, risks_of
+from chipwise.decide.serving.seats import at_precision
 from chipwise.guide import grade
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.spread import METHOD, tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
 
 if TYPE_CHECKING:
-    from chipwise.decide.answers import Held
-    from chipwise.decide.choose import Deployment
-    from chipwise.decide.pick import Picked
     from chipwise.decide.question import Question
+    from chipwise.decide.serving.answers import Held
+    from chipwise.decide.serving.deployment import ServingDeployment
     from chipwise.perf.spread import Spread
 
-TERMS = ("on-demand", "savings-plan", "capacity-block", "reserved", "spot")
 
-
-def parallelism_of(deployment: Deployment) -> Parallelism:
-    """The split of one replica."""
-    split = deployment.layout.split
-    return Parallelism(tp=int(split.tp), pp=int(split.pp), ep=int(split.ep), dp=int(split.dp), cp=int(split.cp))
-
-
-def option_of(question: Question, picked: Picked, place: int) -> Option:
-    """The full option at one place of the picked ones."""
-    deployment, tie = picked.options[place]
-    ties = tuple(other + 1 for other, (_, group) in enumerate(picked.options) if group == tie and other != place)
-    demand, layout = question.demand, deployment.layout
+def serving_option(question: Question, deployment: ServingDeployment, rank: int, ties: tuple[int, ...]) -> Option:
+    """The full option of a picked deployment."""
+    demand, layout = question.serving, deployment.layout
     model = at_precision(question.model, deployment.evaluated.option)
     alone = hold(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
     resident = _resident(question, deployment, alone)
@@ -49,10 +39,12 @@ def option_of(question: Question, picked: Picked, place: int) -> Option:
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
     memory = memory_object(model, layout, held)
-    checks = feature_checks(deployment, params=float(question.model.params_total), training=False, pretrain=False)
+    checks = feature_checks(
+        _site(deployment), params=float(question.model.params_total), training=False, pretrain=False
+    )
     performance = _performance(deployment, serving, memory)
     return Option(
-        rank=place + 1,
+        rank=rank,
         tied_with=ties,
         instance=deployment.instance.name,
         instances=deployment.instances,
@@ -61,7 +53,7 @@ def option_of(question: Question, picked: Picked, place: int) -> Option:
         chips_used=_chips_used(deployment),
         replicas=deployment.replicas,
         devices_per_replica=layout.devices,
-        parallelism=parallelism_of(deployment),
+        parallelism=deployment.parallelism,
         precision=_precision(deployment),
         engine=layout.seat.engine.name,
         settings=_settings(deployment, held, resident),
@@ -77,7 +69,7 @@ def option_of(question: Question, picked: Picked, place: int) -> Option:
         pools=None,
         sharing=None,
         scale=_scale(question, deployment),
-        regions=_regions(question, deployment),
+        regions=offered_here(question, deployment),
         reasons=tuple(reasons_of(question, deployment, serving, spread)),
         risks=tuple(risks_of(question, deployment, serving, spread)),
         discouraged_by=tuple(discouraged(checks, _communication_share(serving))),
@@ -85,18 +77,18 @@ def option_of(question: Question, picked: Picked, place: int) -> Option:
     )
 
 
-def _resident(question: Question, deployment: Deployment, alone: Held) -> float:
+def _resident(question: Question, deployment: ServingDeployment, alone: Held) -> float:
     """Requests in flight on one replica whose cache is held at its full length at once; the rest queue.
 
     A closed loop states how many there are; under a rate they follow from it; offline work takes every seat.
     """
     fits = max(1.0, math.floor(float(alone.answer.max_concurrency_at_context)))
-    stated = question.demand.users / deployment.replicas
-    running = {"closed": math.ceil(stated), "offline": fits}.get(question.demand.kind, deployment.value("running"))
+    stated = question.serving.users / deployment.replicas
+    running = {"closed": math.ceil(stated), "offline": fits}.get(question.serving.kind, deployment.value("running"))
     return max(1.0, min(math.ceil(running), fits, deployment.layout.seat.limits.max_num_seqs))
 
 
-def _performance(deployment: Deployment, serving: dict[str, Any], memory: dict[str, Any]) -> dict[str, Any]:
+def _performance(deployment: ServingDeployment, serving: dict[str, Any], memory: dict[str, Any]) -> dict[str, Any]:
     return {
         "feasible": True,
         "config": {"instance": deployment.instance.name, "replicas": deployment.replicas},
@@ -110,12 +102,21 @@ def _performance(deployment: Deployment, serving: dict[str, Any], memory: dict[s
     }
 
 
-def _chips_used(deployment: Deployment) -> int:
+def _site(deployment: ServingDeployment) -> Site:
+    return Site(
+        instance=deployment.instance,
+        chip=deployment.layout.seat.platform.chip,
+        nodes=deployment.evaluated.packings[deployment.row].instances_per_unit,
+        devices=deployment.layout.devices,
+    )
+
+
+def _chips_used(deployment: ServingDeployment) -> int:
     cores = deployment.layout.seat.platform.chip.cores
     return -(-deployment.replicas * deployment.layout.devices // cores)
 
 
-def _precision(deployment: Deployment) -> PrecisionChoice:
+def _precision(deployment: ServingDeployment) -> PrecisionChoice:
     option, seat = deployment.evaluated.option, deployment.layout.seat
     loss = f"{option.quality_loss} ({option.verdict})" if option.quality_loss else None
     return PrecisionChoice(
@@ -126,7 +127,7 @@ def _precision(deployment: Deployment) -> PrecisionChoice:
     )
 
 
-def _settings(deployment: Deployment, held: Held, resident: float) -> dict[str, Any]:
+def _settings(deployment: ServingDeployment, held: Held, resident: float) -> dict[str, Any]:
     seat = deployment.layout.seat
     return {
         "max_num_seqs": max(1, min(seat.limits.max_num_seqs, 2 * math.ceil(resident))),
@@ -153,10 +154,10 @@ def _percentiles(spread: Spread) -> Percentiles:
     return Percentiles(**{name: finite(getattr(spread, name)) for name in names})
 
 
-def _sizing(question: Question, deployment: Deployment, held: Held) -> Sizing:
+def _sizing(question: Question, deployment: ServingDeployment, held: Held) -> Sizing:
     """Chips by memory hold every request in flight at its full context; bars may ask for more, or let some queue."""
     at_once = max(float(held.answer.max_concurrency_at_context), 1e-9)
-    replicas = max(1, -(-question.demand.users // at_once))
+    replicas = max(1, -(-question.serving.users // at_once))
     packing = deployment.evaluated.packings[deployment.row]
     by_memory = int(-(-replicas // packing.replicas_per_unit)) * packing.instances_per_unit
     devices = int(replicas) * deployment.layout.devices
@@ -170,19 +171,9 @@ def _sizing(question: Question, deployment: Deployment, held: Held) -> Sizing:
     )
 
 
-def _regions(question: Question, deployment: Deployment) -> tuple[str, ...]:
-    offered = question.catalog.regions_of(deployment.instance.name, priced=True)
-    return tuple(region for region in question.policy.regions if region in offered)
-
-
-def _cost(question: Question, deployment: Deployment, serving: dict[str, Any]) -> Cost:
+def _cost(question: Question, deployment: ServingDeployment, serving: dict[str, Any]) -> Cost:
     hourly, found = deployment.usd_per_hour, deployment.quote
-    capacity = serving["saturation_rate"].scaled(question.demand.osl_tokens)
-    caveats = ["list price of the instances alone: no storage, traffic, support or discounts"]
-    if found is not None and found.kind == "assumed":
-        caveats.append(f"assumed price: {found.why}")
-    if found is not None and found.as_of is None:
-        caveats.append("the price list is undated (early 2026 or later)")
+    capacity = serving["saturation_rate"].scaled(question.serving.osl_tokens)
     return Cost(
         usd_per_hour=hourly,
         usd_per_million_output_tokens=usd_per_million_tokens(hourly, serving["output_tokens_per_s"]),
@@ -191,25 +182,13 @@ def _cost(question: Question, deployment: Deployment, serving: dict[str, Any]) -
         usd_per_run=None,
         price_as_of=found.as_of if found else None,
         price_kind=found.kind if found else None,
-        purchase=tuple(_purchase(question, deployment, term) for term in TERMS),
-        caveats=tuple(caveats),
+        purchase=purchase_lines(question, deployment),
+        caveats=caveats_of(found),
     )
 
 
-def _purchase(question: Question, deployment: Deployment, term: str) -> PurchaseLine:
-    prices = question.catalog.prices(deployment.instance.name)
-    if term in {"savings-plan", "reserved"}:
-        return PurchaseLine(option=term, usd_per_hour=None, why="no public table of rates by size: ask for a quote")
-    if term not in deployment.instance.usage_classes:
-        return PurchaseLine(option=term, usd_per_hour=None, why=f"{deployment.instance.name} is not sold so")
-    found = quote(prices, term=term, regions=_regions(question, deployment))
-    if found is None:
-        return PurchaseLine(option=term, usd_per_hour=None, why="sold so, but no price was found")
-    return PurchaseLine(option=term, usd_per_hour=found.usd_per_hour.scaled(deployment.instances), why=found.why)
-
-
-def _scale(question: Question, deployment: Deployment) -> Scale:
-    bar = question.demand.ttft_p99_s
+def _scale(question: Question, deployment: ServingDeployment) -> Scale:
+    bar = question.serving.ttft_p99_s
     threshold = f"P99 TTFT above {bar * 1e3:.0f} ms" if bar else "waiting requests above 0 for a minute"
     packing = deployment.evaluated.packings[deployment.row]
     more = f"{packing.instances_per_unit} x {deployment.instance.name} ({packing.replicas_per_unit} replicas)"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chipwise.decide.backing import Backing, Refusal, backing_of
-from chipwise.decide.splits import multi_node_splits, single_node_splits
+from chipwise.decide.failures import Refusal
+from chipwise.decide.serving.backing import Backing, backing_of
+from chipwise.decide.serving.splits import multi_node_splits, single_node_splits
 from chipwise.engines import DeviceFacts, engine_defaults
 from chipwise.errors import KnowledgeError
 from chipwise.perf.hardware import hardware_of
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from chipwise.precision import Capability, PrecisionOption
 
 
+DEFAULT_GRAPH_BATCH = 512
+"""What captures are sized for where an engine states no largest batch."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """What the engine is set to on a device: its default for the version unless the asker set it."""
@@ -35,6 +40,7 @@ class EngineLimits:
     utilization: float
     max_num_seqs: int
     chunk_tokens: int
+    graph_max_batch: int = DEFAULT_GRAPH_BATCH
     kv_format: str = "bf16"
     eager: bool = False
     lora_adapters: int = 0
@@ -55,6 +61,12 @@ class Seat:
     parameters: Parameters
     evidence: Evidence
     """How well predictions for the chip, the engine and the model's family are backed."""
+
+    @property
+    def fast_link(self) -> bool:
+        """Whether the chips of a replica talk over more than PCIe."""
+        link = self.platform.sample.link if self.platform.sample else self.platform.chip.link
+        return link is not None and link.kind != "pcie"
 
     @property
     def engine(self) -> EngineProfile:
@@ -98,7 +110,7 @@ def seat_of(question: Question, platform: Platform, model: ModelSpec, option: Pr
     backing = backing_of(question, chip, option)
     if isinstance(backing, Refusal):
         return backing
-    if backing.longest is not None and question.demand.context_tokens > backing.longest:
+    if backing.longest is not None and question.longest_tokens > backing.longest:
         reason = f"documented up to a context of {backing.longest} tokens: {backing.notes[0]}"
         return Refusal(rule="support", reason=reason, source="engines: neuron support", change="a shorter context")
     rates = {name: capability(chip, name) for name in stored_formats(model)}
@@ -161,6 +173,7 @@ def limits_of(backing: Backing, platform: Platform) -> EngineLimits:
         utilization=found.utilization,
         max_num_seqs=min(found.max_num_seqs, backing.most_sequences or found.max_num_seqs),
         chunk_tokens=found.max_num_batched_tokens,
+        graph_max_batch=found.graph_max_batch or DEFAULT_GRAPH_BATCH,
     )
 
 

@@ -10,8 +10,8 @@ from chipwise.units import show_count, show_seconds, show_usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chipwise.decide.choose import Deployment
     from chipwise.decide.question import Question
+    from chipwise.decide.serving.deployment import ServingDeployment
     from chipwise.perf.ranges import Metric
     from chipwise.perf.spread import Spread
 
@@ -22,10 +22,10 @@ _BOUND = {
 
 
 def reasons_of(
-    question: Question, deployment: Deployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
+    question: Question, deployment: ServingDeployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
 ) -> Iterator[str]:
     """Why this deployment: the bars it meets, what binds it, what it costs."""
-    demand = question.demand
+    demand = question.serving
     ttft, tpot = float(spread[0].p99), float(spread[1].p99)
     if demand.ttft_p99_s is not None:
         yield f"P99 TTFT {show_seconds(ttft)} against {show_seconds(demand.ttft_p99_s)} asked"
@@ -40,16 +40,16 @@ def reasons_of(
         yield f"{idle} of {deployment.chips} chips stay idle and are paid for"
 
 
-def _used(deployment: Deployment) -> int:
+def _used(deployment: ServingDeployment) -> int:
     cores = deployment.layout.seat.platform.chip.cores
     return -(-deployment.replicas * deployment.layout.devices // cores)
 
 
 def risks_of(
-    question: Question, deployment: Deployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
+    question: Question, deployment: ServingDeployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
 ) -> Iterator[str]:
     """What may go wrong: the upper end of the range, queueing, unsupported knowledge, quality."""
-    demand, evidence = question.demand, deployment.evidence
+    demand, evidence = question.serving, deployment.evidence
     bars: tuple[tuple[str, Metric, float, float | None], ...] = (
         ("TTFT", "ttft", float(spread[0].p99), demand.ttft_p99_s),
         ("TPOT", "tpot", float(spread[1].p99), demand.tpot_p99_s),

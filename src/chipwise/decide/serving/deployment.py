@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.cost import Quote, usd_per_million_tokens
-from chipwise.decide.rank import Standing, ranked
+from chipwise.decide.advice import Parallelism
 from chipwise.perf.ranges import range_of
 from chipwise.precision import precision_rank
-from chipwise.units import Range
+from chipwise.units import Range, finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from chipwise.catalog import Instance
-    from chipwise.decide.candidates import Layout
-    from chipwise.decide.evaluate import Evaluated
     from chipwise.decide.question import Question
+    from chipwise.decide.serving.evaluate import Evaluated
+    from chipwise.decide.serving.seats import Layout
     from chipwise.perf.ranges import Evidence, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class ServingDeployment:
     """One feasible deployment of one size: a layout, how many units of it, what it is predicted to do and cost."""
 
     instance: Instance
@@ -81,6 +81,25 @@ class Deployment:
         array = np.broadcast_to(getattr(self.evaluated.prediction, name), self.evaluated.miss.shape)
         return float(array[self.row, self.column])
 
+    @property
+    def parallelism(self) -> Parallelism:
+        """The split of one replica."""
+        split = self.layout.split
+        return Parallelism(tp=int(split.tp), pp=int(split.pp), ep=int(split.ep), dp=int(split.dp), cp=int(split.cp))
+
+    def metric(self, question: Question) -> Range:
+        """What the ordering goal sees, oriented so that lower is better."""
+        return _metric(self, question.order_by, question)
+
+    def bar_usd(self) -> float | None:
+        """A budget of serving is by the hour."""
+        return None if self.usd_per_hour is None else self.usd_per_hour.mid
+
+    def latency_p99_s(self) -> tuple[float | None, float | None]:
+        """P99 TTFT and TPOT under the load."""
+        ttft, tpot = self.evaluated.ttft_p99_s, self.evaluated.tpot_p99_s
+        return finite(ttft[self.row, self.column]), finite(tpot[self.row, self.column])
+
 
 def smallest_units(evaluated: Evaluated) -> list[int | None]:
     """Per layout the first column in which every bar holds; None where none does."""
@@ -89,46 +108,30 @@ def smallest_units(evaluated: Evaluated) -> list[int | None]:
     return [int(column) if meets[row, column] else None for row, column in enumerate(first)]
 
 
-def ranged(deployment: Deployment, name: str, metric: Metric, kind: str) -> Range:
+def ranged(deployment: ServingDeployment, name: str, metric: Metric, kind: str) -> Range:
     """A predicted quantity with the range that its evidence gives under that kind of load."""
     return range_of(deployment.value(name), evidence=deployment.evidence, metric=metric, load=kind)
 
 
-def standing_of(deployment: Deployment, question: Question) -> Standing:
-    """What the ordering goal sees of a deployment; every metric is oriented so that lower is better."""
-    return Standing(
-        name=deployment.instance.name,
-        metric=_metric(deployment, question.order_by, question),
-        usd_per_hour=deployment.usd_per_hour,
-        price_kind=deployment.quote.kind if deployment.quote else None,
-        chips=deployment.chips,
-    )
-
-
-def _metric(deployment: Deployment, goal: str, question: Question) -> Range:
+def _metric(deployment: ServingDeployment, goal: str, question: Question) -> Range:
     """Latency is that of one request alone: the load is in the bars, and more replicas than they need are no merit."""
-    kind = question.demand.kind
+    kind = question.serving.kind
     if goal == "latency":
         alone = deployment.value("isolated_ttft_s"), deployment.value("isolated_tpot_s")
-        e2e_s = alone[0] + alone[1] * (question.demand.osl_tokens - 1.0)
+        e2e_s = alone[0] + alone[1] * (question.serving.osl_tokens - 1.0)
         return range_of(e2e_s, evidence=deployment.evidence, metric="tpot", load="single")
     if goal == "quality":
         return Range.around(1.0 / precision_rank(deployment.precision), factor=1.0)
     if goal == "concurrency":
         return ranged(deployment, "saturation_rate_per_s", "throughput", kind).inverse()
     cost = deployment.usd_per_hour or Range.around(float("inf"), factor=1.0)
-    if kind == "offline" and question.demand.throughput_tokens_per_s is None:
+    if kind == "offline" and question.serving.throughput_tokens_per_s is None:
         tokens = ranged(deployment, "output_tokens_per_s", "throughput", kind)
         return usd_per_million_tokens(cost, tokens) or cost
     return cost
 
 
-def best_of(deployments: Sequence[Deployment], question: Question) -> Deployment:
-    """The first of the best tie group."""
-    return ranked(deployments, lambda one: standing_of(one, question))[0][0]
-
-
-def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: float) -> Iterator[Deployment]:
+def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: float) -> Iterator[ServingDeployment]:
     """Every size of every layout that meets the bars, at its smallest number of units.
 
     Args:
@@ -142,7 +145,7 @@ def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: f
         layout = evaluated.layouts[row]
         for instance in layout.seat.platform.members:
             if instance.name in quotes:
-                yield Deployment(
+                yield ServingDeployment(
                     instance=instance,
                     layout=layout,
                     evaluated=evaluated,

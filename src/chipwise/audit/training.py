@@ -1,0 +1,217 @@
+"""Replays `training.csv`: speed, model FLOPs, memory, and whether a run fits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+from chipwise.audit.items import (
+    CHIP_UNKNOWN,
+    METRIC_NOT_COVERED,
+    MODEL_UNREADABLE,
+    Context,
+    Item,
+    Line,
+    Prediction,
+    SkipError,
+    each,
+    missing,
+)
+from chipwise.audit.replay import DEFECTS, widest
+from chipwise.audit.table import Row
+from chipwise.audit.training_runs import Case, case_of
+from chipwise.catalog import Chip, load_catalog
+from chipwise.errors import ChipwiseError
+from chipwise.memory.training import TrainingMemory, training_memory
+from chipwise.memory.training_fitting import training_fits
+from chipwise.perf.hardware import Hardware, hardware_of
+from chipwise.perf.parameters import Parameters, parameters_for
+from chipwise.perf.training import TrainingArrays, TrainingInput, step_arrays, term_seconds
+from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
+from chipwise.perf.training_communication import Fabric
+from chipwise.precision import capability
+
+REQUIRED = ("model", "method")
+GIB, GB = 2**30, 1e9
+SPEED = {
+    "tokens_s": ("tokens_s_per_device", "tokens_s_total"),
+    "step_s": ("step_s",),
+    "mfu": ("mfu_pct", "mfu"),
+}
+MEMORY = {"peak_mem_gib": GIB, "peak_mem_gb": GB}
+"""Column to the bytes of its unit; the metric is in GiB."""
+TOTAL_MEMORY = "total_mem_gb_all_gpus"
+COMPLETE = frozenset({"", "A"})
+MEMORY_SPREAD = 1.15
+"""Peak memory is meant to lie within this factor 8 times in 10."""
+
+
+def items_of(rows: list[Row], context: Context) -> list[Item]:
+    """Speed, memory and outcome of every row; speed only of rows whose configuration is complete."""
+    found = []
+    for row in rows:
+        partly = row.text("quality") not in COMPLETE and not context.incomplete
+        for metric, columns in SPEED.items():
+            column = next((name for name in columns if row.text(name)), None)
+            if column is not None:
+                barred = missing("quality") if partly else None
+                found.append(Item(row=row, metric=metric, measured=row.value(column), barred=barred))
+        peak = peak_gib(row)
+        if peak is not None:
+            found.append(Item(row=row, metric="peak_mem_gib", measured=peak))
+        found.append(Item(row=row, metric="fits", measured=not row.yes("oom")))
+    return found
+
+
+def peak_gib(row: Row) -> float | None:
+    """Peak memory of one device in GiB, whatever unit the row prints it in."""
+    for column, unit in MEMORY.items():
+        value = row.positive(column)
+        if value is not None:
+            return value * unit / GIB
+    total, devices = row.positive(TOTAL_MEMORY), row.positive("n_devices")
+    return total * GB / GIB / devices if total and devices else None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Answer:
+    """What a row's case gives, each part computed once."""
+
+    case: Case
+    memory: TrainingMemory
+    fits: bool
+    speed: TrainingArrays | SkipError
+    spread: float
+
+
+def predict(items: list[Item], context: Context) -> list[Line]:
+    """A line an item; every row is computed once."""
+    answers: dict[int, _Answer | SkipError] = {}
+
+    def one(item: Item) -> Prediction:
+        place = item.row.number
+        if place not in answers:
+            answers[place] = _answer(item.row, context)
+        found = answers[place]
+        if isinstance(found, SkipError):
+            raise SkipError(found.code)
+        return _predicted(item, found)
+
+    return each(items, one)
+
+
+def _answer(row: Row, context: Context) -> _Answer | SkipError:
+    try:
+        case = case_of(row, context)
+        memory = training_memory(case.asked)
+        fits = bool(training_fits(case.asked, case.capacity_bytes))
+        speed, spread = _speed(case)
+    except SkipError as skipped:
+        return skipped
+    except DEFECTS:
+        return SkipError(MODEL_UNREADABLE)
+    return _Answer(case=case, memory=memory, fits=fits, speed=speed, spread=spread)
+
+
+def _speed(case: Case) -> tuple[TrainingArrays | SkipError, float]:
+    try:
+        hardware = _hardware(case)
+    except SkipError as skipped:
+        return skipped, 1.0
+    own = training_coefficients(generation=case.chip.architecture, precision=case.job.precision, trainer=case.trainer)
+    job = case.job if case.mean_tokens is None else replace(case.job, seq_len=case.mean_tokens)
+    given = TrainingInput(
+        model=case.model,
+        layout=case.layout,
+        job=job,
+        fabric=Fabric(hardware=hardware, links=_links(case.chip, own)),
+        coefficients=own,
+        devices_per_chip=float(case.chip.cores),
+    )
+    return step_arrays(given), float(own.spread_factor)
+
+
+def _links(chip: Chip, own: TrainingCoefficients) -> Parameters:
+    fabric = chip.link.kind if chip.link else "none"
+    found = parameters_for(chip=chip.id, generation=chip.architecture, engine="", fabric=fabric)
+    return replace(found, link_fraction=own.link_fraction)
+
+
+def _hardware(case: Case) -> Hardware:
+    """The device with the links and network of the widest size that carries its chip, in nodes as the row has them."""
+    found = _device(case.chip.id, case.job.precision)
+    domain = found.node_devices
+    if case.node_chips is not None and domain <= case.node_chips * case.chip.cores:
+        domain = case.node_chips * case.chip.cores
+    devices = float(case.layout.devices)
+    alone = found.network_bytes_per_s == 0 and domain < devices
+    return replace(found, node_devices=devices if alone else domain)
+
+
+@cache
+def _device(chip_id: str, precision: str) -> Hardware:
+    chip = load_catalog().chips[chip_id]
+    formats = [name for name in dict.fromkeys((precision, "bf16")) if capability(chip, name).flops_per_s is not None]
+    try:
+        base = hardware_of(chip, formats=formats, instance=widest(chip))
+    except ChipwiseError as error:
+        raise SkipError(CHIP_UNKNOWN) from error
+    rates = dict(base.gemm_flops_per_s)
+    rates.setdefault(precision, base.attention_flops_per_s)
+    return replace(base, gemm_flops_per_s=rates)
+
+
+def _predicted(item: Item, found: _Answer) -> Prediction:
+    labels = {
+        "chip": found.case.chip.id,
+        "trainer": found.case.trainer,
+        "family": found.case.model.model_type,
+        "class": found.case.model.architecture,
+        "precision": found.case.job.precision,
+    }
+    if item.metric in {"fits", "peak_mem_gib"}:
+        return _of_memory(item.metric, found, labels)
+    if isinstance(found.speed, SkipError):
+        raise SkipError(found.speed.code)
+    mid = _rate(item, found.speed)
+    if not math.isfinite(mid):
+        raise SkipError(MODEL_UNREADABLE)
+    terms = {name: float(value) for name, value in term_seconds(found.speed.terms).items() if float(value)}
+    return Prediction(
+        low=mid / found.spread, mid=mid, high=mid * found.spread, evidence="calibrated", terms=terms, labels=labels
+    )
+
+
+def _rate(item: Item, speed: TrainingArrays) -> float:
+    """The figure in the table's unit: tokens per chip or of all, seconds, per cent."""
+    if item.metric == "tokens_s":
+        per_chip = bool(item.row.text("tokens_s_per_device"))
+        return float(speed.tokens_per_s_per_chip if per_chip else speed.tokens_per_s)
+    if item.metric == "step_s":
+        return float(speed.step_s)
+    if item.metric == "mfu":
+        return float(speed.mfu_fraction) * (100.0 if item.row.text("mfu_pct") else 1.0)
+    raise SkipError(METRIC_NOT_COVERED)
+
+
+def _of_memory(metric: str, found: _Answer, labels: dict[str, str]) -> Prediction:
+    memory, total = found.memory, float(found.memory.total_bytes)
+    terms = {
+        name.replace("_bytes", "_gib"): float(getattr(memory, name)) / GIB
+        for name in memory.__slots__
+        if float(getattr(memory, name))
+    }
+    if metric == "peak_mem_gib":
+        low, mid, high = (total / GIB * factor for factor in (1.0 / MEMORY_SPREAD, 1.0, MEMORY_SPREAD))
+        return Prediction(low=low, mid=mid, high=high, evidence="calibrated", terms=terms, labels=labels)
+    room = found.case.capacity_bytes
+    low_fits, high_fits = (total * factor <= room for factor in (MEMORY_SPREAD, 1.0 / MEMORY_SPREAD))
+    return Prediction(
+        low=low_fits and found.fits,
+        mid=found.fits,
+        high=high_fits or found.fits,
+        evidence="calibrated",
+        terms=terms | {"capacity_gib": room / GIB},
+        labels=labels,
+    )

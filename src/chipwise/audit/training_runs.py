@@ -1,0 +1,339 @@
+"""A row of a training table as a `Case`: method, layout, job and hardware, or the code of what is lacking."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import cast, get_args
+
+from chipwise.audit.items import LOAD_NOT_COVERED, Context, SkipError, missing
+from chipwise.audit.names import chip_named, format_named, model_named
+from chipwise.audit.table import Row
+from chipwise.catalog import Chip
+from chipwise.errors import UnknownNameError
+from chipwise.memory import visible_bytes
+from chipwise.memory.training import TrainingMemoryInput
+from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
+from chipwise.memory.training_job import Adapter, Method, Recompute, Shard, Targets, TrainingJob, TrainingLayout
+from chipwise.memory.training_recipes import optimizers, recipe_named
+from chipwise.model import ModelSpec
+from chipwise.precision import capability
+
+_METHODS: dict[str, Method] = {
+    **{name: name for name in get_args(Method)},
+    "full": "full-ft",
+    "sft": "full-ft",
+    "finetune": "full-ft",
+    "pretraining": "pretrain",
+    "rlhf-ppo": "ppo",
+}
+_ACCUMULATION = r"(?:grad(?:ient)?[_ -]?accum(?:ulation)?(?:[_ ]steps)?|\bga)[\s=:]+(\d+)"
+_RANK = r"(?:\blora_r|\brank|\br)[\s=:]+(\d+)"
+_MEAN_LENGTH = r"(?:avg|average|mean) (?:seq(?:uence)? len(?:gth)?|length)[\s=:]+([\d,]+)"
+_QUANTISED = r"(?:quantize|quantization)[\s=:]+([\w.\-]+)"
+_SHARDS: tuple[tuple[str, Shard], ...] = (
+    (r"zero[- ]?3|full_shard|fully", "zero3"),
+    (r"zero[- ]?2|shard_grad_op", "zero2"),
+    (r"zero[- ]?1|distributed optim", "zero1"),
+    (r"fsdp", "zero3"),
+    (r"ddp|replicated|none", "none"),
+)
+LEAST = "least"
+"""Of the defaults: as little recomputation as fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerDefaults:
+    """What a trainer does where a row does not say."""
+
+    shard: Shard
+    recompute: str
+    flash_attention: bool
+    adapter: Adapter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A training run as chipwise asks about it. `mean_tokens` is a sequence's mean where it is padded to less."""
+
+    row: Row
+    model: ModelSpec
+    chip: Chip
+    trainer: str
+    layout: TrainingLayout
+    job: TrainingJob
+    mean_tokens: float | None
+    chips: float
+    node_chips: float | None
+
+    @property
+    def capacity_bytes(self) -> float:
+        """What the driver reports of one device."""
+        return float(visible_bytes(self.chip.id, self.chip.memory_bytes or 0.0)) / self.chip.cores
+
+    @property
+    def asked(self) -> TrainingMemoryInput:
+        """The question to the memory room."""
+        return TrainingMemoryInput(model=self.model, layout=self.layout, job=self.job)
+
+
+def case_of(row: Row, context: Context) -> Case:
+    """Every condition of a row of `training.csv`; what a row leaves to its trainer follows the trainer's defaults.
+
+    Raises:
+        SkipError: a condition is missing, or a name is unknown.
+    """
+    model = model_named(row.text("model"), context.models)
+    chip = chip_named(row.text("hardware"), "hardware")
+    method = method_of(row)
+    trainer, defaults = trainer_of(row, method)
+    if row.positive("seq_len") is None:
+        raise SkipError(missing("seq_len"))
+    chips = chips_of(row, chip)
+    nodes = row.positive("n_nodes")
+    layout = layout_of(row, chips * chip.cores, defaults)
+    case = Case(
+        row=row,
+        model=model,
+        chip=chip,
+        trainer=trainer,
+        layout=layout,
+        job=job_of(row, (model, chip), layout, (method, trainer, defaults)),
+        mean_tokens=mean_tokens(row, chips),
+        chips=chips,
+        node_chips=chips / nodes if nodes else None,
+    )
+    return _settled(case, defaults)
+
+
+def method_of(row: Row) -> Method:
+    """The method; every adapter method of a PEFT library counts as LoRA.
+
+    Raises:
+        SkipError: blank, or none that is covered.
+    """
+    text = row.text("method").lower().replace("_", "-")
+    if not text:
+        raise SkipError(missing("method"))
+    if text.startswith("peft-"):
+        return "lora"
+    if text not in _METHODS:
+        raise SkipError(LOAD_NOT_COVERED)
+    return _METHODS[text]
+
+
+def trainer_of(row: Row, method: Method) -> tuple[str, TrainerDefaults]:
+    """The recipe a framework's name means, and what that framework does by default."""
+    words = f"{row.text('framework')} {row.text('framework_version')}".lower()
+    found = [word for word in _defaults() if word in words]
+    adapts = method in {"lora", "qlora", "dora"}
+    defaults = _defaults()[max(found, key=len) if found else "peft" if adapts else "megatron"]
+    for text in (words.partition("(")[0], words):  # what stands in brackets names parts of the framework
+        try:
+            return recipe_named(text), defaults
+        except UnknownNameError:
+            continue
+    return "hf" if adapts else "megatron", defaults
+
+
+@cache
+def _defaults() -> dict[str, TrainerDefaults]:
+    text = resources.files("chipwise.audit").joinpath("data/trainer_defaults.csv").read_text(encoding="utf-8")
+    return {
+        row["word"]: TrainerDefaults(
+            shard=cast("Shard", row["shard"]),
+            recompute=row["recompute"],
+            flash_attention=row["flash_attention"] == "yes",
+            adapter=Adapter(rank=int(row["adapter_rank"]), targets=cast("Targets", row["adapter_targets"])),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def chips_of(row: Row, chip: Chip) -> float:
+    """Chips of the run: as printed, else what the degrees need.
+
+    Raises:
+        SkipError: neither is stated.
+    """
+    chips = row.positive("n_devices")
+    if chips is not None:
+        return chips
+    degrees = [row.positive(name) for name in ("tp", "pp", "cp", "dp")]
+    if not any(degrees):
+        raise SkipError(missing("n_devices"))
+    return math.ceil(math.prod(one or 1.0 for one in degrees) / chip.cores)
+
+
+def layout_of(row: Row, devices: float, defaults: TrainerDefaults) -> TrainingLayout:
+    """The degrees a row states, the rest of the devices data-parallel."""
+    tp, pp, cp, ep, vp = (row.positive(name) or 1.0 for name in ("tp", "pp", "cp", "ep", "vp"))
+    words = row.text("fsdp_or_zero").lower()
+    if "device_map" in words:
+        pp = devices
+    dp = max(devices / (tp * pp * cp), 1.0)
+    shard = next((name for pattern, name in _SHARDS if re.search(pattern, words)), defaults.shard)
+    over = re.search(r"(?:shard|fsdp)=(\d+)", words)
+    return TrainingLayout(
+        tp=tp,
+        pp=pp,
+        vp=vp,
+        cp=cp,
+        ep=ep,
+        dp=dp,
+        shard="none" if dp * cp <= 1 else shard,
+        sharded_over=float(over.group(1)) if over and shard == "zero3" else None,
+    )
+
+
+def job_of(
+    row: Row, where: tuple[ModelSpec, Chip], layout: TrainingLayout, how: tuple[Method, str, TrainerDefaults]
+) -> TrainingJob:
+    """The job of a row at its longest sequence."""
+    model, chip = where
+    method, trainer, defaults = how
+    micro, micros = batches_of(row, float(layout.dp))
+    return TrainingJob(
+        method=method,
+        seq_len=row.positive("seq_len") or 1.0,
+        micro_batch=micro,
+        micro_batches=micros,
+        precision=precision_of(row, chip),
+        optimizer=_optimizer(row.note.lower()),
+        recompute=_recompute(row, defaults),
+        trainer=trainer,
+        adapter=_adapter(row, defaults.adapter),
+        base_format=_base(row, model, method),
+        flash_attention=defaults.flash_attention and not re.search(r"flash att\w*=no", row.note.lower()),
+    )
+
+
+def batches_of(row: Row, dp: float) -> tuple[float, float]:
+    """Sequences of a micro-batch, and micro-batches of a step on one data-parallel copy."""
+    micro, total = row.positive("micro_batch"), row.positive("global_batch")
+    found = re.search(_ACCUMULATION, row.note.lower())
+    accumulated = float(found.group(1)) if found else None
+    if micro is None:
+        micro = max(total / (dp * accumulated), 1.0) if total and accumulated else 1.0
+    if total:
+        return micro, max(total / (micro * dp), 1.0)
+    return micro, accumulated or 1.0
+
+
+def precision_of(row: Row, chip: Chip) -> str:
+    """The format of the matrices: as stated, else as a configuration named in the notes says, else bf16.
+
+    A benchmark that is run for speed is run in 8 bits where the chip multiplies them.
+    """
+    stated = format_named(row.text("precision"))
+    if stated is not None:
+        return stated
+    configured = re.search(r"config file: \S*?(fp4|mxfp8|fp8|bf16)", row.note.lower())
+    if configured is not None:
+        return format_named(configured.group(1)) or "bf16"
+    fast = "mlperf" in row.text("framework_version").lower() and capability(chip, "fp8").mode == "native"
+    return "fp8" if fast else "bf16"
+
+
+def _optimizer(note: str) -> str:
+    found = re.search(r"optimizer[\s=:]+([\w\-]+)", note)
+    return found.group(1) if found and found.group(1) in optimizers() else "adamw"
+
+
+def _recompute(row: Row, defaults: TrainerDefaults) -> Recompute:
+    stated = row.text("activation_recompute").lower()
+    if stated in get_args(Recompute):
+        return cast("Recompute", stated)
+    return "none" if defaults.recompute == LEAST else cast("Recompute", defaults.recompute)
+
+
+def _adapter(row: Row, default: Adapter) -> Adapter:
+    note = row.note.lower()
+    rank = re.search(_RANK, note)
+    targets = default.targets
+    if re.search(r"target\w*=\s*all|all linear", note):
+        targets = "all-linear"
+    elif re.search(r"targets=\[[^\]]*\]", note):
+        named = re.search(r"targets=\[([^\]]*)\]", note)
+        parts = set(re.findall(r"\w+", named.group(1))) if named else set()
+        targets = "query-value" if parts <= {"q_proj", "v_proj"} else targets
+    return Adapter(
+        rank=float(rank.group(1)) if rank else default.rank, targets=targets, train_embeddings="(emb)" in note
+    )
+
+
+def _base(row: Row, model: ModelSpec, method: Method) -> str | None:
+    """What a frozen base is held in where it is quantised; None: as the method does by default."""
+    if method not in {"lora", "qlora", "dora"}:
+        return None
+    if model.quantisation is not None:
+        return model.quantisation.weight_format
+    note = row.note.lower()
+    said = re.search(_QUANTISED, note)
+    named = format_named(re.sub(r"^bnb\.", "bnb-", said.group(1))) if said else None
+    if named is not None:
+        return named
+    words = re.search(r"\b(gptq|awq|hqq)\b(?: (int\d))?", note)
+    if words is not None:
+        return format_named(f"{words.group(1)}-{words.group(2) or 'int4'}")
+    return format_named("fp8") if method == "lora" and row.text("precision").lower() in {"fp8", "mxfp8"} else None
+
+
+def mean_tokens(row: Row, chips: float) -> float | None:
+    """Mean tokens of a sequence where it is below the longest: from the notes, else from two printed figures.
+
+    Tokens per second times seconds per step are the tokens of a step.
+    """
+    longest = row.positive("seq_len")
+    if longest is None:
+        return None
+    found = re.search(_MEAN_LENGTH, row.note.lower())
+    if found is not None:
+        return min(float(found.group(1).replace(",", "")), longest)
+    rate, step, batch = (row.positive(name) for name in ("tokens_s_per_device", "step_s", "global_batch"))
+    if rate is None or step is None or batch is None:
+        return None
+    mean = rate * chips * step / batch
+    return mean if mean < 0.95 * longest else None
+
+
+def _settled(case: Case, defaults: TrainerDefaults) -> Case:
+    """What the row leaves open: the layout, where no degree is stated; recomputation, where memory decides."""
+    open_layout = not any(case.row.text(name) for name in ("tp", "pp", "cp", "dp", "fsdp_or_zero"))
+    if open_layout and case.chips * case.chip.cores > 1 and case.trainer not in {"hf", "litgpt", "ms-swift"}:
+        case = replace(case, layout=_planned(case))
+        micro, micros = batches_of(case.row, float(case.layout.dp))
+        case = replace(case, job=replace(case.job, micro_batch=micro, micro_batches=micros))
+    if case.row.text("activation_recompute") or defaults.recompute != LEAST:
+        return case
+    return replace(case, job=least_recompute(case.asked, case.capacity_bytes).job)
+
+
+def _planned(case: Case) -> TrainingLayout:
+    """The first layout that holds the step, least split first; as stated where none does."""
+    devices = int(case.chips * case.chip.cores)
+    node = int(min(devices, (case.node_chips or _domain(case.chip)) * case.chip.cores))
+    tried = candidate_layouts(model=case.model, job=case.job, devices=devices, node_devices=max(node, 1))
+    for layout in (_shared(one, case.row.positive("global_batch")) for one in tried):
+        micro, micros = batches_of(case.row, float(layout.dp))
+        job = replace(case.job, micro_batch=micro, micro_batches=micros, recompute="full")
+        asked = TrainingMemoryInput(model=case.model, layout=layout, job=job)
+        if bool(training_fits(asked, case.capacity_bytes)):
+            return layout
+    return case.layout
+
+
+def _shared(layout: TrainingLayout, global_batch: float | None) -> TrainingLayout:
+    """Where there are more copies than sequences, several share a sequence (context parallelism)."""
+    if global_batch is None or float(layout.dp) <= global_batch:
+        return layout
+    over = max(float(layout.dp) // global_batch, 1.0)
+    return replace(layout, cp=layout.cp * over, dp=layout.dp / over)
+
+
+def _domain(chip: Chip) -> float:
+    return float((chip.link.domain_chips or 1) if chip.link else 1)

@@ -1,0 +1,73 @@
+"""What every feasible deployment offers to ranking, whatever it is deployed for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from chipwise.decide.rank import Standing, ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chipwise.catalog import Instance
+    from chipwise.cost import Quote
+    from chipwise.decide.advice import Parallelism
+    from chipwise.decide.question import Question
+    from chipwise.units import Range
+
+
+class Deployment(Protocol):
+    """One feasible deployment of one size."""
+
+    @property
+    def instance(self) -> Instance:
+        """The size."""
+
+    @property
+    def instances(self) -> int:
+        """Instances rented."""
+
+    @property
+    def chips(self) -> int:
+        """Chips rented."""
+
+    @property
+    def precision(self) -> str:
+        """Format of the weights."""
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """The split of one replica, or of the run."""
+
+    @property
+    def quote(self) -> Quote | None:
+        """The price of one instance; None where there is none."""
+
+    @property
+    def usd_per_hour(self) -> Range | None:
+        """Of all instances; None without a price."""
+
+    def metric(self, question: Question) -> Range:
+        """What the ordering goal sees, oriented so that lower is better."""
+
+    def bar_usd(self) -> float | None:
+        """What a budget is held against; None without a price."""
+
+    def latency_p99_s(self) -> tuple[float | None, float | None]:
+        """P99 TTFT and TPOT where it serves."""
+
+
+def standing_of(deployment: Deployment, question: Question) -> Standing:
+    """What ranking sees of a deployment."""
+    return Standing(
+        name=deployment.instance.name,
+        metric=deployment.metric(question),
+        usd_per_hour=deployment.usd_per_hour,
+        price_kind=deployment.quote.kind if deployment.quote else None,
+        chips=deployment.chips,
+    )
+
+
+def best_of(deployments: Sequence[Deployment], question: Question) -> Deployment:
+    """The first of the best tie group."""
+    return ranked(deployments, lambda one: standing_of(one, question))[0][0]

@@ -1,0 +1,54 @@
+"""How a deployment can be bought and what its price does not say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipwise.cost import quote
+from chipwise.decide.advice import PurchaseLine
+
+if TYPE_CHECKING:
+    from chipwise.cost import Quote
+    from chipwise.decide.deployment import Deployment
+    from chipwise.decide.question import Question
+
+TERMS = ("on-demand", "savings-plan", "capacity-block", "reserved", "spot")
+
+
+def offered_here(question: Question, deployment: Deployment) -> tuple[str, ...]:
+    """The regions asked for that offer the size."""
+    offered = question.catalog.regions_of(deployment.instance.name, priced=True)
+    return tuple(region for region in question.policy.regions if region in offered)
+
+
+def purchase_lines(question: Question, deployment: Deployment) -> tuple[PurchaseLine, ...]:
+    """Every way to buy, with its price by the hour where one is known and why not where not."""
+    return tuple(_line(question, deployment, term) for term in TERMS)
+
+
+def _line(question: Question, deployment: Deployment, term: str) -> PurchaseLine:
+    prices = question.catalog.prices(deployment.instance.name)
+    if term in {"savings-plan", "reserved"}:
+        return PurchaseLine(option=term, usd_per_hour=None, why="no public table of rates by size: ask for a quote")
+    if term not in deployment.instance.usage_classes:
+        return PurchaseLine(option=term, usd_per_hour=None, why=f"{deployment.instance.name} is not sold so")
+    found = quote(prices, term=term, regions=offered_here(question, deployment))
+    if found is None:
+        return PurchaseLine(option=term, usd_per_hour=None, why="sold so, but no price was found")
+    return PurchaseLine(option=term, usd_per_hour=found.usd_per_hour.scaled(deployment.instances), why=found.why)
+
+
+def caveats_of(found: Quote | None) -> tuple[str, ...]:
+    """What a reader must know of a price."""
+    caveats = ["list price of the instances alone: no storage, traffic, support or discounts"]
+    if found is None:
+        return (*caveats, "no price was found: ask AWS for a quote")
+    if found.kind == "assumed":
+        caveats.append(f"assumed price: {found.why}")
+    if found.kind == "api" and found.as_of is None:
+        caveats.append("the price list is undated (early 2026 or later)")
+    if found.term == "capacity-block":
+        caveats.append("a Capacity Block is paid up front, has a fixed end, and lasts 182 days at most")
+    if found.term == "spot":
+        caveats.append("Spot capacity can be taken back at two minutes' notice, and its price moves")
+    return tuple(caveats)

@@ -1,0 +1,29 @@
+"""A picked deployment in full, whatever it is deployed for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipwise.decide.serving.deployment import ServingDeployment
+from chipwise.decide.serving.option import serving_option
+from chipwise.decide.training.deployment import TrainingDeployment
+from chipwise.decide.training.option import training_option
+
+if TYPE_CHECKING:
+    from chipwise.decide.advice import Option
+    from chipwise.decide.pick import Picked
+    from chipwise.decide.question import Question
+
+
+def option_of(question: Question, picked: Picked, place: int) -> Option:
+    """The option at one place of the picked ones, with what it ties with."""
+    deployment, group = picked.options[place]
+    ties = tuple(
+        other + 1 for other, (_, other_group) in enumerate(picked.options) if other_group == group and other != place
+    )
+    if isinstance(deployment, ServingDeployment):
+        return serving_option(question, deployment, place + 1, ties)
+    if isinstance(deployment, TrainingDeployment):
+        return training_option(question, deployment, place + 1, ties)
+    msg = f"no option is written for {type(deployment).__name__}"
+    raise TypeError(msg)

@@ -1,0 +1,114 @@
+"""One way to lay a run in full: the objects that `memory` and `estimate` print for training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.perf.training import term_seconds
+from chipwise.units import Range
+
+if TYPE_CHECKING:
+    from chipwise.catalog import Chip
+    from chipwise.memory.training import TrainingMemory
+    from chipwise.perf.training import TrainingArrays
+
+STATES = (
+    "weights_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "activations_bytes",
+    "adapters_bytes",
+    "cache_bytes",
+    "overhead_bytes",
+)
+COMPUTE = ("gemm_s", "expert_s", "attention_s", "elementwise_s", "head_s", "recompute_s", "other_passes_s")
+WAITS = {"tp": ("tp_s",), "dp": ("dp_s", "gather_s"), "ep": ("ep_s",), "pp": ("pp_s", "bubble_s")}
+BOUND = {
+    "gemm_s": "compute", "expert_s": "compute", "attention_s": "compute", "head_s": "compute",
+    "recompute_s": "compute", "other_passes_s": "compute", "elementwise_s": "bandwidth", "optimizer_s": "bandwidth",
+    "rollout_s": "bandwidth", "host_s": "overhead", "overhead_s": "overhead", "bubble_s": "overhead",
+}  # fmt: skip
+SPREAD_OF_SHARE = ("mfu_fraction", "hfu_fraction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a trial, with what its devices hold and how far its times may be off."""
+
+    memory: TrainingMemory
+    arrays: TrainingArrays
+    spread_factor: float
+    row: int
+    rows: int
+
+    def of(self, owner: object, name: str) -> float:
+        """One number of this row."""
+        return float(np.broadcast_to(getattr(owner, name), (self.rows,))[self.row])
+
+
+def memory_object(row: Row, chip: Chip, capacity_bytes: float, warnings: tuple[str, ...]) -> dict[str, Any]:
+    """CONTRACT's memory object for training, per chip of the fullest device."""
+    per_device = {name: row.of(row.memory, name) for name in STATES}
+    total, cores = sum(per_device.values()), chip.cores
+    free = max(capacity_bytes - total, 0.0)
+    short = max(total - capacity_bytes, 0.0)
+    terms = {"reserved_bytes": 0.0, "graphs_bytes": 0.0, "draft_bytes": 0.0, **per_device}
+    return {
+        "fits": short == 0.0,
+        "chip": chip.id,
+        "lnc": chip.lnc,
+        "per_chip": {
+            "capacity_bytes": round(capacity_bytes * cores),
+            "free_bytes": round(free * cores),
+            **{name: round(size * cores) for name, size in terms.items()},
+        },
+        "shortfall_bytes": round(short * cores),
+        "kv_pool_bytes": None,
+        "kv_cache_tokens": None,
+        "max_concurrency_at_context": None,
+        "longest_context": None,
+        "min_chips": None,
+        "to_make_it_fit": [],
+        "range": {"low_fraction": 0.9, "high_fraction": 1.1},
+        "evidence": "calibrated",
+        "warnings": list(warnings),
+    }
+
+
+def training_object(row: Row) -> dict[str, Any]:
+    """CONTRACT's `training` object: ranges, efficiencies by kind, the bubble, the terms of a step."""
+    seconds = {name: row.of(row.arrays.terms, name) for name in term_seconds(row.arrays.terms)}
+    ranged = {
+        name: Range.around(row.of(row.arrays, name), factor=row.spread_factor)
+        for name in ("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)
+    }
+    return {
+        **ranged,
+        "communication_efficiency": _efficiencies(seconds, row.spread_factor),
+        "pipeline_bubble_fraction": row.of(row.arrays, "pipeline_bubble_fraction"),
+        "terms": [
+            {"op": name.removesuffix("_s"), "seconds": value, "bound_by": BOUND.get(name, "communication")}
+            for name, value in seconds.items()
+        ],
+    }
+
+
+def _efficiencies(seconds: dict[str, float], spread: float) -> dict[str, Range | None]:
+    """Compute over compute plus the wait for one kind of collective; None where that kind does not occur."""
+    busy = sum(seconds[name] for name in COMPUTE)
+    waits = {kind: sum(seconds[name] for name in names) for kind, names in WAITS.items()}
+    every = sum(waits.values())
+    return {
+        "overall": _efficiency(busy, every, spread),
+        **{kind: _efficiency(busy, wait, spread) if wait > 0 else None for kind, wait in waits.items()},
+    }
+
+
+def _efficiency(busy: float, wait: float, spread: float) -> Range:
+    def at(factor: float) -> float:
+        return busy / (busy + wait * factor)
+
+    return Range(low=at(spread), mid=at(1.0), high=at(1.0 / spread))

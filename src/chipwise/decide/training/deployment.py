@@ -1,0 +1,101 @@
+"""One feasible run on one size: how it is laid, how long it takes, what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.decide.advice import Parallelism
+from chipwise.units import Range
+
+if TYPE_CHECKING:
+    from chipwise.catalog import Instance
+    from chipwise.cost import Quote
+    from chipwise.decide.question import Question
+    from chipwise.decide.training.trials import Trial, Way
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingDeployment:
+    """A way of a trial on one of its platform's sizes."""
+
+    instance: Instance
+    trial: Trial
+    row: int
+    tokens: float
+    notes: tuple[str, ...]
+    quote: Quote | None
+
+    @property
+    def way(self) -> Way:
+        """How the run is laid."""
+        return self.trial.ways[self.row]
+
+    @property
+    def instances(self) -> int:
+        """Instances rented."""
+        return self.way.nodes
+
+    @property
+    def chips(self) -> int:
+        """Chips rented."""
+        return self.instances * (self.instance.chips or 1)
+
+    @property
+    def precision(self) -> str:
+        """What weights are multiplied in."""
+        return self.trial.job.precision
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """The split of the run; `dp` counts copies whose gradients are averaged."""
+        way = self.way
+        return Parallelism(tp=way.tp, pp=way.pp, ep=way.ep, dp=way.dp, cp=1)
+
+    @property
+    def usd_per_hour(self) -> Range | None:
+        """Of all instances; None without a price."""
+        return None if self.quote is None else self.quote.usd_per_hour.scaled(self.instances)
+
+    def value(self, name: str) -> float:
+        """One predicted quantity."""
+        array = np.broadcast_to(getattr(self.trial.arrays, name), (len(self.trial.ways),))
+        return float(array[self.row])
+
+    @property
+    def spread_factor(self) -> float:
+        """What a time is multiplied and divided by for its range."""
+        spread = np.broadcast_to(self.trial.coefficients.spread_factor, (len(self.trial.ways),))
+        return float(spread[self.row])
+
+    @property
+    def duration_s(self) -> Range:
+        """Tokens over tokens a second, failures and checkpoints aside."""
+        return Range.around(self.tokens / self.value("tokens_per_s"), factor=self.spread_factor)
+
+    @property
+    def usd_per_run(self) -> Range | None:
+        """Duration times price; None without a price."""
+        hourly = self.usd_per_hour
+        if hourly is None:
+            return None
+        hours = self.duration_s.scaled(1.0 / SECONDS_PER_HOUR)
+        return Range(low=hours.low * hourly.low, mid=hours.mid * hourly.mid, high=hours.high * hourly.high)
+
+    def metric(self, question: Question) -> Range:
+        """Duration for time-to-train; USD of the run for training-cost (infinite without a price)."""
+        if question.order_by == "time-to-train":
+            return self.duration_s
+        return self.usd_per_run or Range.around(float("inf"), factor=1.0)
+
+    def bar_usd(self) -> float | None:
+        """A budget of training is that of the run."""
+        return None if self.usd_per_run is None else self.usd_per_run.mid
+
+    def latency_p99_s(self) -> tuple[float | None, float | None]:
+        """A run serves nobody."""
+        return None, None

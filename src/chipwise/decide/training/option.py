@@ -1,0 +1,171 @@
+"""From a picked run to a full option: its memory, step, duration, cost, checks, reasons and risks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chipwise.decide.advice import Cost, Option, PrecisionChoice, Run, Scale, Sizing
+from chipwise.decide.infrastructure import Site, discouraged, feature_checks
+from chipwise.decide.money import caveats_of, offered_here, purchase_lines
+from chipwise.decide.training.answers import Row, memory_object, training_object
+from chipwise.decide.training.runs import run_of
+from chipwise.guide import grade
+from chipwise.units import show_count, show_seconds, show_usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chipwise.decide.question import Question
+    from chipwise.decide.training.deployment import TrainingDeployment
+
+
+def row_of(deployment: TrainingDeployment) -> Row:
+    """The deployment's row of its trial."""
+    return Row(
+        memory=deployment.trial.memory,
+        arrays=deployment.trial.arrays,
+        spread_factor=deployment.spread_factor,
+        row=deployment.row,
+        rows=len(deployment.trial.ways),
+    )
+
+
+def training_option(question: Question, deployment: TrainingDeployment, rank: int, ties: tuple[int, ...]) -> Option:
+    """The full option of a picked run."""
+    platform, row = deployment.way.platform, row_of(deployment)
+    memory = memory_object(row, platform.chip, platform.device_memory_bytes, deployment.notes)
+    memory["chips"] = deployment.chips
+    training = training_object(row)
+    pretrain = question.training.method == "pretrain"
+    site = Site(
+        instance=deployment.instance, chip=platform.chip, nodes=deployment.instances, devices=deployment.way.devices
+    )
+    checks = feature_checks(site, params=float(question.model.params_total), training=True, pretrain=pretrain)
+    run = run_of(question, deployment)
+    return Option(
+        rank=rank,
+        tied_with=ties,
+        instance=deployment.instance.name,
+        instances=deployment.instances,
+        chip=platform.chip.id,
+        chips=deployment.chips,
+        chips_used=deployment.chips,
+        replicas=1,
+        devices_per_replica=deployment.way.devices,
+        parallelism=deployment.parallelism,
+        precision=_precision(deployment),
+        engine=deployment.trial.scheme.trainer,
+        settings=_settings(question, deployment),
+        memory=memory,
+        performance=_performance(deployment, training, memory),
+        latency=None,
+        rating_throughput=None,
+        rating_mfu=grade("mfu", "mean", training["mfu_fraction"].mid),
+        run=run,
+        sizing=_sizing(deployment),
+        cost=_cost(question, deployment, run),
+        infrastructure=tuple(checks),
+        pools=None,
+        sharing=None,
+        scale=_scale(deployment),
+        regions=offered_here(question, deployment),
+        reasons=tuple(_reasons(question, deployment, training)),
+        risks=tuple(_risks(question, deployment)),
+        discouraged_by=tuple(discouraged(checks, 1.0 - training["communication_efficiency"]["overall"].mid)),
+        evidence="calibrated",
+    )
+
+
+def _performance(deployment: TrainingDeployment, training: dict[str, Any], memory: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "feasible": True,
+        "config": {"instance": deployment.instance.name, "instances": deployment.instances},
+        "serving": None,
+        "training": training,
+        "other": None,
+        "memory": memory,
+        "watts": None,
+        "evidence": "calibrated",
+        "warnings": [],
+    }
+
+
+def _precision(deployment: TrainingDeployment) -> PrecisionChoice:
+    quality = {"loss": "none", "source": "guide A:287: keep the precision the model is trained in"}
+    return PrecisionChoice(
+        weights=deployment.precision, kv=deployment.precision, compute=deployment.precision, quality=dict(quality)
+    )
+
+
+def _settings(question: Question, deployment: TrainingDeployment) -> dict[str, Any]:
+    run, way = question.training, deployment.way
+    return {
+        "method": run.method,
+        "micro_batch": way.micro_batch,
+        "global_batch": round(run.global_batch),
+        "seq_len": round(run.seq_len),
+        "optimizer": run.optimizer,
+        "recompute": deployment.trial.recompute,
+        "shard": deployment.trial.scheme.shard,
+        "trainer": deployment.trial.scheme.trainer,
+    }
+
+
+def _sizing(deployment: TrainingDeployment) -> Sizing:
+    return Sizing(
+        chips_by_memory=deployment.chips,
+        instances_by_memory=deployment.instances,
+        instances_by_throughput=deployment.instances,
+        ha_factor=1.0,
+        binding="goal",
+    )
+
+
+def _cost(question: Question, deployment: TrainingDeployment, run: Run) -> Cost:
+    found = deployment.quote
+    del run
+    return Cost(
+        usd_per_hour=deployment.usd_per_hour,
+        usd_per_million_output_tokens=None,
+        usd_per_million_at_capacity=None,
+        usd_per_unit=None,
+        usd_per_run=deployment.usd_per_run,
+        price_as_of=found.as_of if found else None,
+        price_kind=found.kind if found else None,
+        purchase=purchase_lines(question, deployment),
+        caveats=caveats_of(found),
+    )
+
+
+def _scale(deployment: TrainingDeployment) -> Scale:
+    return Scale(
+        start_with=f"{deployment.instances} x {deployment.instance.name}",
+        signal="tokens/s and MFU of the first hundred steps",
+        threshold=f"below {show_count(deployment.value('tokens_per_s') / deployment.spread_factor)} tokens/s",
+        next="check the step's terms (communication, bubble) before adding instances",
+    )
+
+
+def _reasons(question: Question, deployment: TrainingDeployment, training: dict[str, Any]) -> Iterator[str]:
+    took, run = deployment.duration_s, question.training
+    span = f"{show_seconds(took.low)} to {show_seconds(took.high)}"
+    yield f"{show_count(run.tokens)} tokens in {show_seconds(took.mid)} ({span})"
+    if run.deadline_s is not None:
+        yield f"deadline {show_seconds(run.deadline_s)}"
+    rate = training["tokens_per_s"]
+    yield f"{show_count(rate.mid)} tokens/s, MFU {training['mfu_fraction'].mid:.0%}"
+    cost = deployment.usd_per_run
+    if cost is not None and deployment.quote is not None:
+        yield f"{show_usd(cost.mid)} for the run: {deployment.quote.why}"
+
+
+def _risks(question: Question, deployment: TrainingDeployment) -> Iterator[str]:
+    deadline_s = question.training.deadline_s
+    if deadline_s is not None and deployment.duration_s.high > deadline_s:
+        yield f"may take {show_seconds(deployment.duration_s.high)} (upper end of the range), past the deadline"
+    budget = question.budget_usd
+    if budget is not None and deployment.usd_per_run is not None and deployment.usd_per_run.high > budget:
+        yield f"may cost {show_usd(deployment.usd_per_run.high)} (upper end of the range), over the budget"
+    if deployment.instances > 1:
+        yield f"{deployment.instances} instances must be had at once: reserve them or take a Capacity Block"
+    yield from deployment.notes

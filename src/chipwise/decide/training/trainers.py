@@ -1,0 +1,78 @@
+"""Who would train the model there: the trainer of each way to lay a run, or the rule by which there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.decide.failures import Refusal
+from chipwise.engines import neuron_support
+from chipwise.memory.training_job import ADAPTER_METHODS
+
+if TYPE_CHECKING:
+    from chipwise.catalog import Chip
+    from chipwise.decide.question import Question
+    from chipwise.memory.training_job import Shard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """One way to lay a run: what is sharded over data-parallel copies, whether tp and pp cut it too, by whom."""
+
+    trainer: str
+    shard: Shard
+    split: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trainers:
+    """The schemes worth trying on a chip and what their documentation says. `tp` empty: any legal degree."""
+
+    schemes: tuple[Scheme, ...]
+    tp: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+FULLY_SHARDED = Scheme(trainer="fsdp", shard="zero3", split=False)
+SPLIT = Scheme(trainer="megatron", shard="zero1", split=True)
+ADAPTERS = (
+    Scheme(trainer="hf", shard="none", split=False),
+    Scheme(trainer="hf", shard="zero3", split=False),
+)
+NEURON = (Scheme(trainer="neuron", shard="zero1", split=True),)
+
+
+def trainers_of(question: Question, chip: Chip) -> Trainers | Refusal:
+    """The schemes for a model and method on a chip, or why there is none.
+
+    Full training is tried fully sharded (FSDP) and split by tensor and pipeline parallelism (Megatron); adapters are
+    tried with a whole copy a device and sharded. AWS chips take what the Neuron pages document for training.
+    """
+    if chip.vendor == "nvidia":
+        if "bf16" not in chip.native:
+            why = f"{chip.id} does not multiply bf16: training in 16 bits would need loss scaling in fp16"
+            return Refusal(rule="precision", reason=why, source="catalog", change="Ampere or newer")
+        schemes = ADAPTERS if question.training.method in ADAPTER_METHODS else (FULLY_SHARDED, SPLIT)
+        return Trainers(schemes=schemes)
+    if chip.vendor == "aws":
+        return _neuron(question, chip)
+    return Refusal(
+        rule="engine", reason=f"no trainer is known for {chip.vendor} chips", source="engines table",
+        change="another family", known=False,
+    )  # fmt: skip
+
+
+def _neuron(question: Question, chip: Chip) -> Trainers | Refusal:
+    if question.policy.custom_kernels:
+        reason = "custom CUDA kernels do not run on Neuron"
+        return Refusal(rule="custom-kernels", reason=reason, source="guide B:25", change="port the kernels to NKI")
+    verdict = neuron_support(question.model.model_type, "train", chip.id)
+    if verdict.status == "unsupported":
+        return Refusal(rule="support", reason=verdict.why, source=verdict.source, change="an NVIDIA size")
+    if verdict.status == "unknown":
+        return Refusal(
+            rule="support", reason=verdict.why, source=verdict.source, change="a validated port", known=False
+        )
+    pin = (f"pin Neuron SDK {verdict.sdk_pin}: later releases do not train it",) if verdict.sdk_pin else ()
+    words = f"{verdict.stack}: {verdict.constraints or verdict.why}"
+    return Trainers(schemes=NEURON, tp=frozenset(verdict.tp), notes=(words, *pin))

@@ -1,0 +1,229 @@
+"""Memory and step time of many ways to lay one run, in one pass of array arithmetic.
+
+Rows are ways: a platform, a number of nodes, tp and pp, a micro-batch. What is a word (trainer, sharding,
+recomputation) is the same for all rows of one `Trial`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.memory.training import RolesInput, TrainingMemory, TrainingMemoryInput, training_memory
+from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
+from chipwise.parallelism import tp_problem
+from chipwise.perf.hardware import hardware_of, stack
+from chipwise.perf.parameters import parameters_for, stack_parameters
+from chipwise.perf.training import Rollout, TrainingArrays, TrainingInput, step_arrays
+from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
+from chipwise.perf.training_communication import Fabric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from chipwise.decide.platforms import Platform
+    from chipwise.decide.question import Question, TrainingDemand
+    from chipwise.decide.training.trainers import Scheme, Trainers
+    from chipwise.memory.training_job import Recompute
+    from chipwise.model import ModelSpec
+
+    Floats = NDArray[np.float64]
+
+NODES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+MICRO_BATCHES = (1, 2, 4, 8, 16)
+DEGREES = (1, 2, 4, 8, 16, 32)
+STAGES = (1, 2, 4, 8, 16)
+TRAIN_FORMAT = "bf16"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One row: scalars."""
+
+    platform: Platform
+    nodes: int
+    tp: int
+    pp: int
+    ep: int
+    dp: int
+    micro_batch: int
+
+    @property
+    def devices(self) -> int:
+        """Devices of the whole run."""
+        return self.platform.devices * self.nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Ways that share a scheme and a recomputation mode, sized and timed."""
+
+    scheme: Scheme
+    recompute: Recompute
+    ways: Sequence[Way]
+    job: TrainingJob
+    layout: TrainingLayout
+    memory: TrainingMemory
+    arrays: TrainingArrays
+    coefficients: TrainingCoefficients
+    short_bytes: Floats
+
+    def memory_of(self, row: int, name: str) -> float:
+        """One memory term of one row, per device."""
+        return float(np.broadcast_to(getattr(self.memory, name), (len(self.ways),))[row])
+
+
+def ways_of(question: Question, platform: Platform, trainers: Trainers, scheme: Scheme) -> Iterator[Way]:
+    """Every row of a platform under a scheme: whole nodes, legal tp and pp, a micro-batch that the batch holds."""
+    demand, model = question.training, question.model
+    nodes = NODES if platform.networked else NODES[:1]
+    micro = MICRO_BATCHES if demand.micro_batch is None else (demand.micro_batch,)
+    for count in nodes:
+        devices = platform.devices * count
+        for tp, pp in _splits(model, platform, trainers, scheme):
+            if devices % (tp * pp):
+                continue
+            dp = devices // (tp * pp)
+            for ep in _expert_degrees(model, tp * dp, platform.devices):
+                for size in micro:
+                    if dp * size <= demand.global_batch:
+                        yield Way(platform=platform, nodes=count, tp=tp, pp=pp, ep=ep, dp=dp, micro_batch=size)
+
+
+def _splits(model: ModelSpec, platform: Platform, trainers: Trainers, scheme: Scheme) -> list[tuple[int, int]]:
+    if not scheme.split:
+        return [(1, 1)]
+    degrees = [
+        tp
+        for tp in DEGREES
+        if tp <= platform.devices and tp_problem(model, tp) is None and (not trainers.tp or tp in trainers.tp)
+    ]
+    return [(tp, pp) for tp in degrees for pp in STAGES if pp <= model.layer_count]
+
+
+def _expert_degrees(model: ModelSpec, ranks: int, node: int) -> list[int]:
+    routed = [layer.experts.routed for layer in model.layers if layer.experts]
+    if not routed:
+        return [1]
+    legal = [ep for ep in (1, node, 64) if ranks % ep == 0 and all(count % ep == 0 for count in routed)]
+    return sorted(set(legal)) or [1]
+
+
+def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Sequence[Way]) -> TrainingJob:
+    micro = _column([float(way.micro_batch) for way in ways])
+    copies = _column([float(way.dp) for way in ways])
+    method: Any = demand.method
+    return TrainingJob(
+        method=method,
+        seq_len=demand.seq_len,
+        micro_batch=micro,
+        micro_batches=np.ceil(demand.global_batch / (micro * copies)),
+        optimizer=demand.optimizer,
+        recompute=recompute,
+        trainer=scheme.trainer,
+        adapter=Adapter(rank=demand.lora_rank),
+    )
+
+
+def _column(values: Sequence[float]) -> Floats:
+    return np.array(values, dtype=float)
+
+
+def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
+    names = ("tp", "pp", "ep", "dp")
+    degrees: dict[str, Any] = {name: _column([float(getattr(way, name)) for way in ways]) for name in names}
+    return TrainingLayout(shard=scheme.shard, **degrees)
+
+
+def _fabric(ways: Sequence[Way]) -> Fabric:
+    distinct = {id(way.platform): way.platform for way in ways}
+    places = {key: place for place, key in enumerate(distinct)}
+    index = np.array([places[id(way.platform)] for way in ways])
+    hardware = stack([hardware_of(one.chip, formats=(TRAIN_FORMAT,), instance=one.sample) for one in distinct.values()])
+    links = stack_parameters([_links(one) for one in distinct.values()])
+    return Fabric(hardware=replace(hardware, **_taken(hardware, index)), links=replace(links, **_taken(links, index)))
+
+
+def _links(platform: Platform) -> Any:
+    chip, sample = platform.chip, platform.sample
+    kind = sample.link.kind if sample and sample.link else "none"
+    return parameters_for(chip=chip.id, generation=chip.architecture, engine="", fabric=kind)
+
+
+def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
+    """Every array field at `index`, in mappings too."""
+    values = {one.name: getattr(stacked, one.name) for one in fields(stacked)}
+    return {
+        name: {key: np.asarray(one)[index] for key, one in value.items()}
+        if isinstance(value, dict)
+        else np.asarray(value)[index]
+        for name, value in values.items()
+    }
+
+
+def _coefficients(scheme: Scheme, ways: Sequence[Way]) -> TrainingCoefficients:
+    generations = sorted({way.platform.chip.architecture for way in ways})
+    known = [
+        training_coefficients(generation=one, precision=TRAIN_FORMAT, trainer=scheme.trainer) for one in generations
+    ]
+    index = np.array([generations.index(way.platform.chip.architecture) for way in ways])
+    names = [one.name for one in fields(TrainingCoefficients)]
+    return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[index] for name in names})
+
+
+def roles_of(question: Question) -> RolesInput:
+    """The models beside the one that is trained: a reference for DPO and GRPO, reward and a trained critic for PPO.
+
+    They are taken to be of the trained model's size; generation takes the memory in turn.
+    """
+    model = question.model
+    frozen = {"dpo": 1, "grpo": 1, "ppo": 2}.get(question.training.method, 0)
+    trained = (model,) if question.training.method == "ppo" else ()
+    return RolesInput(frozen=(model,) * frozen, trained=trained)
+
+
+def trial(
+    question: Question, scheme: Scheme, recompute: Recompute, ways: Sequence[Way], rollout_s: Floats | None
+) -> Trial:
+    """Size and time every way.
+
+    Args:
+        question: the model and the run.
+        scheme: trainer and sharding.
+        recompute: what is recomputed.
+        ways: the rows.
+        rollout_s: seconds of generation a step, by row; None where nothing is generated.
+    """
+    job, layout = _job(question.training, scheme, recompute, ways), _layout(scheme, ways)
+    memory = training_memory(
+        TrainingMemoryInput(model=question.model, layout=layout, job=job, roles=roles_of(question))
+    )
+    coefficients = _coefficients(scheme, ways)
+    arrays = step_arrays(
+        TrainingInput(
+            model=question.model,
+            layout=layout,
+            job=job,
+            fabric=_fabric(ways),
+            coefficients=coefficients,
+            devices_per_chip=_column([float(way.platform.chip.cores) for way in ways]),  # type: ignore[arg-type]
+            rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s),
+        )
+    )
+    capacity = _column([way.platform.device_memory_bytes for way in ways])
+    short = np.broadcast_to(memory.total_bytes, (len(ways),)) - capacity
+    return Trial(
+        scheme=scheme,
+        recompute=recompute,
+        ways=ways,
+        job=job,
+        layout=layout,
+        memory=memory,
+        arrays=arrays,
+        coefficients=coefficients,
+        short_bytes=np.maximum(short, 0.0),
+    )

@@ -1,0 +1,56 @@
+"""Decoders of no known family whose config says enough: read as Llama, Mixtral or DeepSeek are, with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chipwise.model import keys as k
+from chipwise.model.decoder import Style, decoder, dims
+from chipwise.model.draft import Draft
+from chipwise.model.families.deepseek import deepseek
+from chipwise.model.families.glm import mixed
+from chipwise.model.keys import Keys
+from chipwise.model.mixture import SHARED_WIDTH, WIDTH, Mix
+
+_NEEDED = (("hidden_size",), ("num_hidden_layers",), ("num_attention_heads",), ("intermediate_size",), ("vocab_size",))
+# Signs of a mechanism that a plain decoder does not have: what they add to a layer is not known.
+_STRANGE = (
+    "mamba", "ssm", "linear_attn", "linear_num", "conv_kernel", "conv_l", "lru", "rwkv", "vision", "audio", "visual",
+    "encoder", "decoder_", "block_configs", "hybrid", "altup", "state_size", "retention", "kv_shared", "per_layer_in",
+    "text_config", "latent_size",
+)  # fmt: skip
+
+
+def generic_type(config: Mapping[str, Any]) -> bool:
+    """Whether a config without a family says enough to be read as a plain decoder."""
+    named = config.get("architectures")
+    head = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+    if not head.endswith(("ForCausalLM", "LMHeadModel")):
+        return False
+    strange = [name for name in config for part in _STRANGE if part in name.lower() and config[name]]
+    return not strange and all(any(config.get(name) for name in group) for group in _NEEDED)
+
+
+def generic(keys: Keys) -> Draft:
+    """A decoder with the norms of Llama; biases, head norms and experts as the usual keys say."""
+    name = keys.text("unknown_type", default="none")
+    warning = f"model_type {name!r} is not known: read as a plain decoder by its keys, biases and norms may differ"
+    return replace(_read(keys), warnings=(warning,))
+
+
+def _read(keys: Keys) -> Draft:
+    if keys.maybe("kv_lora_rank"):
+        return deepseek(keys)
+    bias = "qkvo" if keys.flag("attention_bias") or keys.flag("use_bias") else "qkv" if keys.flag("qkv_bias") else ""
+    normed = keys.flag("use_qk_norm") or keys.flag("qk_norm") or keys.flag("qk_layernorm")
+    style = Style(bias=bias, mlp_bias=keys.flag("mlp_bias"), qk_norm="head" if normed else "")
+    if not keys.maybe(*k.EXPERTS):
+        return decoder(keys, style, size=dims(keys))
+    width = WIDTH if keys.has(*WIDTH) else k.FFN
+    shared = SHARED_WIDTH if keys.has(*SHARED_WIDTH) else ()
+    return mixed(keys, style, Mix(width=width, shared=shared))
+
+
+READERS = {"generic": generic}

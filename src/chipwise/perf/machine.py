@@ -1,0 +1,145 @@
+"""Where a step runs: the work of a device, and its reachable rates worked out once for all steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf.collectives import all_reduce_s, all_to_all_s, send_s
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.parameters import Parameters
+from chipwise.perf.work import Work
+
+UNREACHABLE_S_PER_BYTE = 1e30
+"""Stands for an infinite time a byte, so that no bytes take no time."""
+
+
+PROBE_BYTES = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """A collective of a fixed group: seconds of nothing, and seconds a byte."""
+
+    latency_s: Number
+    s_per_byte: Number
+
+    def seconds(self, size_bytes: Number) -> Number:
+        """Seconds of `size_bytes`."""
+        return self.latency_s + self.s_per_byte * size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Sheet rates times the fractions reached, and the collectives of a layer."""
+
+    bytes_per_s: Number
+    cache_bytes_per_s: Number
+    attention_flops_per_s: Number
+    gemm_flops_per_s: Mapping[str, Number]
+    expert_flops_per_s: Mapping[str, Number]
+    expert_skew: Number
+    all_reduce: Wire
+    all_to_all: Wire
+    send: Wire
+    prefill_kernel_s: Number
+    decode_kernel_s: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A laid-out model on a device, with all that a step needs to know."""
+
+    work: Work
+    parameters: Parameters
+    rates: Rates
+    weight_bytes: Mapping[str, Number]
+    """Bytes a parameter takes by weight format, scales counted."""
+    kv_element_bytes: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What `machine_of` starts from."""
+
+    work: Work
+    hardware: Hardware
+    parameters: Parameters
+    weight_bytes: Mapping[str, Number]
+    kv_element_bytes: Number
+    eager: Number = 0.0
+
+
+def machine_of(site: Site) -> Machine:
+    """Work out the reachable rates of a site."""
+    return Machine(
+        work=site.work,
+        parameters=site.parameters,
+        rates=_rates(site),
+        weight_bytes=site.weight_bytes,
+        kv_element_bytes=site.kv_element_bytes,
+    )
+
+
+def _rates(site: Site) -> Rates:
+    hardware, parameters = site.hardware, site.parameters
+    bandwidth = hardware.memory_bandwidth_bytes_per_s
+    eager = site.eager * parameters.eager_kernel_s
+    reachable = {name: _gemm_rate(site, name) for name in hardware.gemm_flops_per_s}
+    return Rates(
+        bytes_per_s=bandwidth * parameters.bandwidth_fraction,
+        cache_bytes_per_s=bandwidth * parameters.cache_bandwidth_fraction,
+        attention_flops_per_s=hardware.attention_flops_per_s * parameters.attention_compute_fraction,
+        gemm_flops_per_s={name: rate * parameters.compute_fraction for name, rate in reachable.items()},
+        expert_flops_per_s={name: rate * parameters.moe_compute_fraction for name, rate in reachable.items()},
+        expert_skew=np.where(np.asarray(site.work.ep) > 1, parameters.expert_imbalance, 1.0),
+        all_reduce=_all_reduce(site),
+        all_to_all=_all_to_all(site),
+        send=_send(site),
+        prefill_kernel_s=np.maximum(parameters.gap_s + parameters.prefill_kernel_s, eager),
+        decode_kernel_s=np.maximum(parameters.gap_s, eager),
+    )
+
+
+def _gemm_rate(site: Site, name: str) -> Number:
+    hardware = site.hardware
+    widened = np.where(hardware.widened.get(name, 0.0), site.parameters.widened_fraction, 1.0)
+    return hardware.gemm_flops_per_s[name] * widened
+
+
+def _wire(collective: Callable[[float], Number]) -> Wire:
+    """A collective is a latency and a slope: two sizes give both."""
+    nothing_s = collective(0.0)
+    slope = (collective(PROBE_BYTES) - nothing_s) / PROBE_BYTES
+    return Wire(latency_s=nothing_s, s_per_byte=np.minimum(slope, UNREACHABLE_S_PER_BYTE))
+
+
+def _all_reduce(site: Site) -> Wire:
+    def seconds(size_bytes: float) -> Number:
+        return all_reduce_s(
+            size_bytes=size_bytes, devices=site.work.tp, hardware=site.hardware, parameters=site.parameters
+        )
+
+    return _wire(seconds)
+
+
+def _all_to_all(site: Site) -> Wire:
+    devices = site.work.tp * site.work.dp
+
+    def seconds(size_bytes: float) -> Number:
+        return all_to_all_s(size_bytes=size_bytes, devices=devices, hardware=site.hardware, parameters=site.parameters)
+
+    return _wire(seconds)
+
+
+def _send(site: Site) -> Wire:
+    work = site.work
+    across = np.where(work.tp * work.dp * work.cp * work.pp > site.hardware.node_devices, 1.0, 0.0)
+
+    def seconds(size_bytes: float) -> Number:
+        return send_s(size_bytes=size_bytes, across=across, hardware=site.hardware, parameters=site.parameters)
+
+    return _wire(seconds)

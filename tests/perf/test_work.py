@@ -1,0 +1,41 @@
+"""Gathering shards into work loses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.model import ModelSpec
+from chipwise.parallelism import Split, shard
+from chipwise.perf.work import cache_bytes_per_sequence, work_of
+
+
+def test_gathered_parameters_are_those_of_the_shards(dense: ModelSpec) -> None:
+    shards = shard(dense, Split(tp=4.0))
+    work = work_of(shards)
+    gathered = sum(float(gemm.params) for gemm in work.layers[0].gemms)
+    assert gathered == pytest.approx(sum(float(gemm.params) for gemm in shards.layers[0].gemms))
+    assert [gemm.operation for gemm in work.layers[0].gemms] == ["attention projections", "mlp"]
+
+
+def test_equal_layers_add_up_however_they_are_listed(dense: ModelSpec) -> None:
+    layer = dense.layers[0]
+    apart = replace(dense, layers=tuple(replace(layer, count=20) for _ in range(4)))
+    work = work_of(shard(apart, Split(tp=2.0)))
+    assert len(work.layers) == 1
+    assert float(np.asarray(work.layers[0].count)) == 80.0
+
+
+def test_a_dense_layer_launches_eight_kernels(dense: ModelSpec) -> None:
+    """Fused qkv, output, fused gate and up, down; two norms, rotary with the cache write, attention."""
+    assert work_of(shard(dense, Split(tp=1.0))).layers[0].kernels == 8
+
+
+def test_a_window_bounds_the_cache(dense: ModelSpec) -> None:
+    layer = dense.layers[0]
+    near = replace(layer, attention=replace(layer.attention, kind="sliding", window_tokens=128))
+    work = work_of(shard(replace(dense, layers=(near,)), Split(tp=1.0)))
+    held = cache_bytes_per_sequence(work, context=np.array([64.0, 5000.0]), element_bytes=2.0)
+    np.testing.assert_allclose(held, np.array([64.0, 128.0]) * 80 * 2048 * 2)
