@@ -8,23 +8,14 @@ import subprocess
 import sys
 
 RUNS = 9
+P5 = ["--on", "p5.48xlarge", "--tp", "8"]
 LENGTHS = ["--isl", "1k", "--osl", "256"]
 PLAN = ["--for", "chat", "--users", "64", "--context", "8k", "--ttft-p99", "1s", "--tpot-p99", "40ms"]
 COMMANDS = {
     "--help": ["--help"],
     "model": ["model", "llama-3.3-70b", "--json"],
     "memory": ["memory", "llama-3.3-70b", "--chip", "h100-sxm", "--tp", "4", "--json"],
-    "estimate": [
-        "estimate",
-        "llama-3.3-70b",
-        "--on",
-        "p5.48xlarge",
-        "--tp",
-        "8",
-        "--concurrency",
-        "16",
-        "--json",
-    ],
+    "estimate": ["estimate", "llama-3.3-70b", *P5, *LENGTHS, "--concurrency", "16", "--json"],
     "catalog show": ["catalog", "show", "p5en.48xlarge"],
     "plan": ["plan", "llama-3.3-70b", *PLAN],
     "plan --json": ["plan", "llama-3.3-70b", *PLAN, "--json"],

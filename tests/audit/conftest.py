@@ -11,7 +11,20 @@ import pytest
 
 Write = Callable[[Sequence[dict[str, Any]]], str]
 
-SERVED = {
+
+@pytest.fixture
+def served() -> dict[str, Any]:
+    """A row of a serving table."""
+    return dict(_SERVED)
+
+
+@pytest.fixture
+def started() -> dict[str, Any]:
+    """A row of a start-up table."""
+    return dict(_STARTED)
+
+
+_SERVED = {
     "run_id": "r1",
     "model": "llama-3.1-8b",
     "hardware": "h100-sxm",
@@ -30,7 +43,7 @@ SERVED = {
     "source": "lab/bench@1:x.csv",
     "flags": "conditions-complete",
 }
-STARTED = {
+_STARTED = {
     "run_id": "m1",
     "engine": "vllm",
     "engine_version": "0.19.0",

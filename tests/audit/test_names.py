@@ -43,7 +43,7 @@ def test_hardware_that_is_not_settled_says_so(name: str, code: str) -> None:
         ("gptq-marlin (int4)", "int4-g128"),
         ("mxfp4 (fp8 column)", "mxfp4"),
         ("awq 4bit", "int4-g128"),
-        ("bf16/fp8 (see README)", "fp8"),
+        ("bf16/fp8 (see README)", "bf16"),
         ("none given on the command line", None),
         ("compressed-tensors", None),
     ],
@@ -87,7 +87,9 @@ def test_a_checkpoint_takes_the_precision_of_the_row() -> None:
 def test_a_model_says_why_it_is_not_there(tmp_path: Path) -> None:
     table = tmp_path / "models.csv"
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
-    rows = "model,file,variant\nlost,,\nvague,broken.json,\"quantised checkpoint, kind not stated\"\nbroken,broken.json,\n"
+    rows = (
+        'model,file,variant\nlost,,\nvague,broken.json,"quantised checkpoint, kind not stated"\nbroken,broken.json,\n'
+    )
     table.write_text(rows, encoding="utf-8")
     codes = []
     for name in ("", "lost", "vague", "broken", "nobody/knows"):

@@ -12,7 +12,9 @@ from chipwise.audit.score import classification, errors, groups, scored_of, summ
 from chipwise.audit.table import Row
 
 
-def line(predicted: Any, measured: Any, *, metric: str = "tpot_ms_mean", source: str = "a/b", factor: float = 1.2) -> Line:
+def line(
+    predicted: Any, measured: Any, *, metric: str = "tpot_ms_mean", source: str = "a/b", factor: float = 1.2
+) -> Line:
     numeric = isinstance(predicted, int | float) and not isinstance(predicted, bool)
     low, high = (predicted / factor, predicted * factor) if numeric else (predicted, predicted)
     row = Row(number=1, cells={"run_id": f"{predicted}", "source": f"{source}@1", "engine": "vllm"})
@@ -76,7 +78,10 @@ def test_a_measurement_of_nothing_has_no_ratio() -> None:
 
 
 def test_recalls_are_of_what_fits_and_of_what_does_not() -> None:
-    lines = [line(said, real, metric="fits") for said, real in ((True, True), (True, True), (False, True), (True, False), (False, False))]
+    lines = [
+        line(said, real, metric="fits")
+        for said, real in ((True, True), (True, True), (False, True), (True, False), (False, False))
+    ]
     found = classification(lines)
     assert found == {"fits_recall": pytest.approx(2 / 3), "oom_recall": 0.5, "balanced_accuracy": pytest.approx(7 / 12)}
 

@@ -15,7 +15,15 @@ from chipwise.errors import InputError
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1,024", 1024.0), ("~300", 300.0), ("8k", 8000.0), ("1500±150", 1500.0), ("0.95", 0.95), ("n/a", None), ("nan", None)],
+    [
+        ("1,024", 1024.0),
+        ("~300", 300.0),
+        ("8k", 8000.0),
+        ("1500±150", 1500.0),
+        ("0.95", 0.95),
+        ("n/a", None),
+        ("nan", None),
+    ],
 )
 def test_a_number_is_read_however_it_is_spelled(text: str, value: float | None) -> None:
     assert number(text) == value

@@ -13,6 +13,8 @@ from chipwise.perf.ranges import Metric
 from chipwise.perf.spread import NORMAL_QUANTILES
 
 Quantity = Literal["ttft", "tpot", "itl", "e2e", "throughput"]
+_LATENCIES: dict[str, Quantity] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e", "latency": "e2e"}
+_RANGED: dict[Quantity, Metric] = {"ttft": "ttft", "throughput": "throughput"}
 _LATENCY = re.compile(r"(ttft|tpot|itl|e2e|latency)_(ms|s|us)(?:_(mean|avg|median|unspec|p\d\d))?")
 _RATE = re.compile(r"(output_tok|total_tok|prefill_tok|input_tok|req)(?:ens)?_s(?:_(total|per_\w+))?")
 _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}
@@ -33,7 +35,7 @@ class Wanted:
     @property
     def ranged(self) -> Metric:
         """Under which metric its range is kept."""
-        return {"ttft": "ttft", "throughput": "throughput"}.get(self.quantity, "tpot")  # type: ignore[return-value]
+        return _RANGED.get(self.quantity, "tpot")
 
 
 def wanted(metric: str) -> Wanted:
@@ -48,11 +50,10 @@ def wanted(metric: str) -> Wanted:
     latency = _LATENCY.fullmatch(metric)
     if latency is not None:
         name, unit, statistic = latency.groups()
-        quantity: Quantity = "e2e" if name == "latency" else name  # type: ignore[assignment]
         shown = "p50" if statistic == "median" else statistic or ""
         if shown not in _MEANS and _quantile(shown) is None:
             raise SkipError(METRIC_NOT_COVERED)
-        return Wanted(quantity=quantity, statistic="mean" if shown in _MEANS else shown, scale=_SCALE[unit])
+        return Wanted(quantity=_LATENCIES[name], statistic="mean" if shown in _MEANS else shown, scale=_SCALE[unit])
     rate = _RATE.fullmatch(metric)
     if rate is None:
         raise SkipError(METRIC_NOT_COVERED)

@@ -34,7 +34,7 @@ BARRING = frozenset(
 def items_of(rows: list[Row], context: Context) -> list[Item]:
     """One item a row."""
     return [
-        Item(row=row, metric=row.text("metric"), measured=row.value("value"), barred=_barred(row, context))
+        Item(row=row, metric=row.text("metric"), measured=row.finite("value"), barred=_barred(row, context))
         for row in rows
     ]
 
@@ -49,7 +49,7 @@ def _barred(row: Row, context: Context) -> str | None:
     flags = flags_of(row)
     if flags & BARRING:
         return FLAGGED
-    if row.value("value") is None:
+    if row.finite("value") is None:
         return missing("value")
     if "flags" not in row.cells or COMPLETE in flags or context.incomplete:
         return None

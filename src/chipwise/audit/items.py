@@ -79,16 +79,18 @@ class Line:
             "mid": _plain(found.mid) if found else None,
             "high": _plain(found.high) if found else None,
             "evidence": found.evidence if found else None,
-            "terms": {name: _plain(value) for name, value in found.terms.items()} if found else {},
+            "terms": {name: _short(value) for name, value in found.terms.items()} if found else {},
         }
 
 
 def _plain(value: Any) -> Any:
+    """A truth value, a name or a whole number as it is, else a float."""
+    return value if isinstance(value, bool | str | int) or value is None else float(value)
+
+
+def _short(value: float) -> float | None:
     """Six digits that matter; what is not finite is unknown."""
-    if isinstance(value, bool | str) or value is None:
-        return value
-    number = float(value)
-    return float(f"{number:.6g}") if math.isfinite(number) else None
+    return float(f"{float(value):.6g}") if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

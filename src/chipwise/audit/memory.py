@@ -38,6 +38,9 @@ COLUMNS = {
 """Metric to the columns that may hold it."""
 OUTCOMES = {"fits": True, "ok": True, "oom": False}
 NEEDS_CAPACITY = frozenset({"kv_mem_gib", "kv_tokens", "fits"})
+NEEDS_UTILIZATION = frozenset({"kv_mem_gib", "kv_tokens"})
+UNSTATED_BELOW, UNSTATED_ABOVE, MOST_UTILIZATION = 0.1, 0.07, 0.98
+"""How far from the default people set the share of memory, where a row does not say."""
 UTILIZATION = "gpu_memory_utilization_or_mem_fraction"
 NAMELESS = "unknown"
 """The chip of a row that names none: its memory alone decides the engine's defaults."""
@@ -71,6 +74,12 @@ class Sized:
     answer: MemoryAnswer
     stated_context: bool
     """Whether the row says how long a request may be."""
+    stated_utilization: bool
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the engine does not start where one request of the full context does not fit."""
+        return self.profile.utilization_rule == "total"
 
     @property
     def profile(self) -> MemoryProfile:
@@ -86,7 +95,7 @@ def items_of(rows: list[Row], context: Context) -> list[Item]:
         for metric, columns in COLUMNS.items():
             column = next((name for name in columns if row.text(name)), None)
             if column is not None:
-                value = row.value(column)
+                value = row.finite(column)
                 barred = missing(column) if value is None else None
                 found.append(Item(row=row, metric=metric, measured=value, barred=barred))
         outcome = OUTCOMES.get(row.text("outcome").lower())
@@ -132,6 +141,7 @@ def _sized(row: Row, context: Context) -> Sized:
         asked=asked,
         answer=size_serving(asked),
         stated_context=row.positive("max_model_len") is not None,
+        stated_utilization=_utilization(row) is not None,
     )
 
 
@@ -162,9 +172,13 @@ def _limits(row: Row, engine: Engine, device: Device, split: Split) -> Limits:
     """The limits the row states, else the engine's defaults on its device."""
     chip = device.chip.id if device.chip else NAMELESS
     facts = device_facts(chip, device.capacity_bytes, tp=float(split.tp), pp=float(split.pp), usage="server")
-    said, share = settings_of(row), row.positive(UTILIZATION)
-    stated = said.utilization or (share / 100.0 if share and share > 1.0 else share)
-    return limits_of(engine, facts, replace(said, utilization=stated))
+    return limits_of(engine, facts, replace(settings_of(row), utilization=_utilization(row)))
+
+
+def _utilization(row: Row) -> float | None:
+    """The share that the notes or the column state; a column above 1 is in per cent."""
+    share = row.positive(UTILIZATION)
+    return settings_of(row).utilization or (share / 100.0 if share and share > 1.0 else share)
 
 
 def _model(row: Row, context: Context) -> ModelSpec:
@@ -226,6 +240,8 @@ def split_of(row: Row) -> Split:
 def _predicted(metric: str, sized: Sized) -> Prediction:
     if metric in NEEDS_CAPACITY and sized.device.capacity_bytes is None:
         raise SkipError(sized.device.lacking or missing("gpu"))
+    if metric in NEEDS_UTILIZATION and not sized.stated_utilization:
+        raise SkipError(missing(UTILIZATION))
     low, mid, high = _fits(sized) if metric == "fits" else _figure(metric, sized)
     budget = sized.answer.budget
     terms = {
@@ -271,13 +287,25 @@ def _around(share: float) -> tuple[float, float]:
 def _fits(sized: Sized) -> tuple[bool, bool, bool]:
     """Whether it starts, with the cache at the low end, the middle and the high end of its range.
 
-    An engine that takes the cache it finds and cuts requests short starts wherever there is any; so is a row judged
-    that does not say how long a request may be.
+    Raises:
+        SkipError: the answer hangs on a condition that the row does not state.
     """
-    answer = sized.answer
+    low, mid, high = _starts(sized, sized.answer)
+    if not sized.stated_context and _starts(sized, sized.answer, refuses=not sized.refuses)[1] != mid:
+        raise SkipError(missing("max_model_len"))
+    if not sized.stated_utilization:
+        usual = float(sized.asked.utilization)
+        for share in (usual - UNSTATED_BELOW, min(usual + UNSTATED_ABOVE, MOST_UTILIZATION)):
+            other = size_serving(replace(sized.asked, utilization=share))
+            if _starts(sized, other)[1] != mid:
+                raise SkipError(missing(UTILIZATION))
+    return low, mid, high
+
+
+def _starts(sized: Sized, answer: MemoryAnswer, *, refuses: bool | None = None) -> tuple[bool, bool, bool]:
+    """An engine that refuses needs room for one request of the full context; another starts wherever there is any."""
     pool, need = float(answer.kv_pool_bytes), float(answer.budget.cache_bytes)
-    refuses = sized.profile.utilization_rule == "total" and sized.stated_context
-    least = need if refuses else 1.0
+    least = need if (sized.refuses if refuses is None else refuses) else 1.0
     fractions = (float(answer.low_fraction), 1.0, float(answer.high_fraction))
     low, mid, high = (pool * fraction >= least for fraction in fractions)
     return low, mid, high

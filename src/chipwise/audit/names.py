@@ -180,7 +180,7 @@ def format_named(words: str) -> str | None:
         return None
     short = re.sub(r"\s*\(.*?\)", "", whole)
     parts = [part for part in re.split(r"[\s/,+()]+", whole) if part]
-    for text in (whole, short, *parts[::-1]):
+    for text in (whole, short, *parts):
         try:
             return format_facts(text).name
         except UnknownNameError:

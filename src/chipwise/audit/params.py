@@ -14,6 +14,7 @@ from chipwise.audit.items import (
     Prediction,
     SkipError,
     each,
+    missing,
 )
 from chipwise.audit.names import model_named
 from chipwise.audit.table import Row
@@ -53,7 +54,9 @@ def items_of(rows: list[Row], context: Context) -> list[Item]:
         for metric, columns in COLUMNS.items():
             column = next((name for name in columns if row.text(name)), None)
             if column is not None:
-                found.append(Item(row=row, metric=metric, measured=row.value(column)))
+                value = row.finite(column)
+                barred = missing(column) if value is None else None
+                found.append(Item(row=row, metric=metric, measured=value, barred=barred))
         if row.text("arch_class"):
             found.append(Item(row=row, metric="architecture", measured=_class(row.text("arch_class"))))
     return found
@@ -88,11 +91,11 @@ def _value(model: ModelSpec, metric: str) -> Measured:
     if metric == "architecture":
         return model.architecture
     if metric == "params_total":
-        return float(model.params_total)
+        return model.params_total
     if metric == "params_active":
-        return float(model.params_active)
+        return model.params_active
     if metric == "kv_bytes_per_token":
-        return model.kv_bytes_per_token()
+        return round(model.kv_bytes_per_token())
     if metric == "state_bytes_per_sequence":
-        return model.state_bytes_per_sequence()
+        return round(model.state_bytes_per_sequence())
     raise SkipError(METRIC_NOT_COVERED)

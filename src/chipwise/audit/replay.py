@@ -156,13 +156,13 @@ def _nodes(place: Place, chip: Chip) -> bool:
 
 def _hardware_of(run: Run, formats: tuple[str, ...]) -> Hardware:
     """The device of a run with its links; without a known network the replica is taken to be one domain."""
-    found = _hardware(run.chip_id, formats, _nodes(run.place, run.chip))
+    found = _hardware(run.chip_id, formats, spans=_nodes(run.place, run.chip))
     alone = found.network_bytes_per_s == 0 and found.node_devices < run.place.devices
     return replace(found, node_devices=run.place.devices) if alone else found
 
 
 @cache
-def _hardware(chip_id: str, formats: tuple[str, ...], spans: bool) -> Hardware:  # noqa: FBT001 # a key of the cache
+def _hardware(chip_id: str, formats: tuple[str, ...], *, spans: bool) -> Hardware:
     """The device under the model's formats. What ran did run: a format without a rate goes at 16 bits, widened.
 
     Raises:

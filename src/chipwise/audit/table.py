@@ -39,6 +39,11 @@ class Row:
         """
         return number(self.text(column))
 
+    def finite(self, column: str) -> float | None:
+        """The cell as a finite number, else None."""
+        value = self.value(column)
+        return value if value is not None and math.isfinite(value) else None
+
     def positive(self, column: str) -> float | None:
         """The cell as a finite number above zero, else None."""
         value = self.value(column)

@@ -25,6 +25,7 @@ from chipwise.catalog import Chip, load_catalog
 from chipwise.errors import ChipwiseError
 from chipwise.memory.training import TrainingMemory, training_memory
 from chipwise.memory.training_fitting import training_fits
+from chipwise.memory.training_recipes import recipe_of
 from chipwise.perf.hardware import Hardware, hardware_of
 from chipwise.perf.parameters import Parameters, parameters_for
 from chipwise.perf.training import TrainingArrays, TrainingInput, step_arrays, term_seconds
@@ -43,8 +44,6 @@ MEMORY = {"peak_mem_gib": GIB, "peak_mem_gb": GB}
 """Column to the bytes of its unit; the metric is in GiB."""
 TOTAL_MEMORY = "total_mem_gb_all_gpus"
 COMPLETE = frozenset({"", "A"})
-MEMORY_SPREAD = 1.15
-"""Peak memory is meant to lie within this factor 8 times in 10."""
 
 
 def items_of(rows: list[Row], context: Context) -> list[Item]:
@@ -55,8 +54,9 @@ def items_of(rows: list[Row], context: Context) -> list[Item]:
         for metric, columns in SPEED.items():
             column = next((name for name in columns if row.text(name)), None)
             if column is not None:
-                barred = missing("quality") if partly else None
-                found.append(Item(row=row, metric=metric, measured=row.value(column), barred=barred))
+                value = row.finite(column)
+                barred = missing("quality") if partly else missing(column) if value is None else None
+                found.append(Item(row=row, metric=metric, measured=value, barred=barred))
         peak = peak_gib(row)
         if peak is not None:
             found.append(Item(row=row, metric="peak_mem_gib", measured=peak))
@@ -74,7 +74,7 @@ def peak_gib(row: Row) -> float | None:
     return total * GB / GIB / devices if total and devices else None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
     """What a row's case gives, each part computed once."""
 
@@ -202,15 +202,15 @@ def _of_memory(metric: str, found: _Answer, labels: dict[str, str]) -> Predictio
         for name in memory.__slots__
         if float(getattr(memory, name))
     }
+    recipe, room = recipe_of(found.case.job), found.case.capacity_bytes
+    ends = (total * recipe.low_fraction, total, total * recipe.high_fraction)
     if metric == "peak_mem_gib":
-        low, mid, high = (total / GIB * factor for factor in (1.0 / MEMORY_SPREAD, 1.0, MEMORY_SPREAD))
+        low, mid, high = (size / GIB for size in ends)
         return Prediction(low=low, mid=mid, high=high, evidence="calibrated", terms=terms, labels=labels)
-    room = found.case.capacity_bytes
-    low_fits, high_fits = (total * factor <= room for factor in (MEMORY_SPREAD, 1.0 / MEMORY_SPREAD))
     return Prediction(
-        low=low_fits and found.fits,
+        low=found.fits and ends[2] <= room,
         mid=found.fits,
-        high=high_fits or found.fits,
+        high=found.fits or ends[0] <= room,
         evidence="calibrated",
         terms=terms | {"capacity_gib": room / GIB},
         labels=labels,

@@ -52,11 +52,12 @@ def ranked(items: Sequence[T], standing: Callable[[T], Standing]) -> list[list[T
     >>> [[s.name for s in group] for group in ranked(three, lambda s: s)]
     [['3.0', '2.0'], ['5.0']]
     """
-    left = sorted(items, key=lambda item: (standing(item).metric.mid, _tie_key(standing(item))))
+    seen = [(standing(item), item) for item in items]
+    left = sorted(seen, key=lambda pair: (pair[0].metric.mid, _tie_key(pair[0])))
     groups = []
     while left:
-        leader = standing(left[0]).metric
-        group = [item for item in left if not beats(leader, standing(item).metric)]
-        left = [item for item in left if beats(leader, standing(item).metric)]
-        groups.append(sorted(group, key=lambda item: _tie_key(standing(item))))
+        leader = left[0][0].metric
+        group = [pair for pair in left if not beats(leader, pair[0].metric)]
+        left = [pair for pair in left if beats(leader, pair[0].metric)]
+        groups.append([item for _, item in sorted(group, key=lambda pair: _tie_key(pair[0]))])
     return groups

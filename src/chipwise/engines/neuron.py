@@ -70,6 +70,7 @@ class _Row:
         return self.sdk_to is None or at_least(self.sdk_to, _current())
 
 
+@cache
 def neuron_support(model_type: str, task: str, chip_id: str) -> NeuronSupport:
     """The best documented way to run `model_type` for `task` on that chip, current or pinned to an older SDK.
 

@@ -81,6 +81,7 @@ class EngineProfile:
     """What was assumed: another version's facts, a version that could not be read."""
 
 
+@cache
 def load_engine(name: str, version: str | None = None) -> EngineProfile:
     """The engine of that name at that version; without one, the newest whose sources were read.
 

@@ -83,7 +83,9 @@ class StateBytes:
     optimizer_bytes: Number
 
 
-def state_bytes(*, params: Number, recipe: Recipe, optimizer: Optimizer, shards: tuple[Number, Number, Number]) -> StateBytes:
+def state_bytes(
+    *, params: Number, recipe: Recipe, optimizer: Optimizer, shards: tuple[Number, Number, Number]
+) -> StateBytes:
     """Bytes of `params` trained parameters: each kind over its number of shards (weights, gradients, optimizer).
 
     `optimizer = params (master + moments x moment width) / shards`; AdamW in mixed precision is 2 + 4 + 12 = 18
@@ -146,7 +148,9 @@ def kept_elements(saved: SavedElements, job: TrainingJob) -> Number:
     return saved.stream + inner - narrow / 2.0
 
 
-def activation_bytes(*, saved: SavedElements, shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe) -> Number:
+def activation_bytes(
+    *, saved: SavedElements, shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe
+) -> Number:
     """Peak of activations: the first stage with its micro-batches in flight, or the last with one and the logits.
 
     Full recomputation adds one layer brought back. Without a fused attention kernel the scores of every layer
@@ -186,7 +190,9 @@ def _trained_states(params: DeviceParams, layout: TrainingLayout, recipe: Recipe
     own = state_bytes(
         params=params.dense + params.outer, recipe=recipe, optimizer=optimizer, shards=shard_counts(layout.shard, dense)
     )
-    routed = state_bytes(params=params.expert, recipe=recipe, optimizer=optimizer, shards=shard_counts(layout.shard, expert))
+    routed = state_bytes(
+        params=params.expert, recipe=recipe, optimizer=optimizer, shards=shard_counts(layout.shard, expert)
+    )
     return StateBytes(
         weights_bytes=own.weights_bytes + routed.weights_bytes,
         gradients_bytes=own.gradients_bytes + routed.gradients_bytes,

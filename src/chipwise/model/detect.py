@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from chipwise.errors import KnowledgeError
 from chipwise.model.families import known_types, reader
-from chipwise.model.families.generic import generic_type
 from chipwise.model.nested import unknown_type
 
 Config = Mapping[str, Any]
@@ -93,7 +93,11 @@ def _by_architecture(config: Config) -> Config:
         if found:
             return {**config, "model_type": found}
     model_type = config.get("model_type")
-    if generic_type(config):
+    # Imported only here: a config of a known family does not pay for them.
+    generic, mixed = (import_module(f"chipwise.model.families.{name}") for name in ("generic", "mixed_vlm"))
+    if mixed.parts_of(config, dict.fromkeys(known_types())):
+        return {**config, "model_type": "mixed_vlm", "unknown_type": model_type or "none"}
+    if generic.generic_type(config):
         return {**config, "model_type": "generic", "unknown_type": model_type or "none"}
     if isinstance(model_type, str):
         raise unknown_type(model_type)

@@ -17,7 +17,7 @@ from chipwise.model.safetensors import read_header
 from chipwise.model.spec import ModelSpec
 from chipwise.model.tensors import from_index, from_tensors
 
-MOST_BYTES = 64_000_000
+MOST_BYTES = 2**26
 _CONFIGS = ("config.json", "params.json", "model_index.json")
 
 

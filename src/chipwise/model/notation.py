@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from chipwise.errors import InputError
@@ -36,8 +37,10 @@ _WIDTH_BY_DEPTH = 100
 _HEAD_DIM = 128
 _KV_HEADS = 8
 _VOCAB = 128_000
-_EXPERTS, _PER_TOKEN = 128, 8
+_PER_TOKEN = 8
+_EXPERT_SHARE = 0.6
 _ROUND = 128
+_WIDE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +119,8 @@ def _shape(total: int, given: dict[str, int | str]) -> tuple[_Shape, list[str]]:
     # A dense model has about 12 * layers * hidden^2 parameters; a mixture is as wide as what it runs.
     dense = int(given.get("active", total))
     depth = max(1, round((dense / (12 * _WIDTH_BY_DEPTH**2)) ** (1 / 3)))
-    hidden = of("hidden", max(_ROUND, round(depth * _WIDTH_BY_DEPTH / _ROUND) * _ROUND))
+    step = _ROUND * 8 if depth * _WIDTH_BY_DEPTH > _WIDE else _ROUND
+    hidden = of("hidden", max(step, round(depth * _WIDTH_BY_DEPTH / step) * step))
     layers = of("layers", max(1, round(dense / (12 * hidden**2))))
     heads = of("heads", max(1, hidden // _HEAD_DIM))
     kv_heads = of("kv_heads", min(_KV_HEADS, heads))
@@ -149,14 +153,15 @@ def _dense(shape: _Shape, given: dict[str, int | str]) -> dict[str, object]:
 
 def _moe(shape: _Shape, given: dict[str, int | str], assumed: list[str]) -> dict[str, object]:
     active = int(given["active"])
-    routed, chosen = int(given.get("experts", _EXPERTS)), int(given.get("per_token", _PER_TOKEN))
+    chosen = int(given.get("per_token", _PER_TOKEN))
+    routed = int(given.get("experts", 0)) or _routed(shape.total, active, chosen)
     assumed += [f"{key}={value}" for key, value in (("experts", routed), ("per_token", chosen)) if key not in given]
     if not active < shape.total or not chosen < routed:
         raise _wrong(f"params:{shape.total}", "active must be below the total, and per_token below experts")
     expert = (shape.total - active) // ((routed - chosen) * shape.layers)
-    width = int(given.get("ffn", 0)) or _rounded(expert // (3 * shape.hidden))
-    always = active - shape.around - chosen * 3 * shape.hidden * width * shape.layers
-    shared = _rounded(always // (3 * shape.hidden * shape.layers)) if always > 0 else 0
+    width = int(given.get("ffn", 0)) or expert // (3 * shape.hidden)
+    routers = routed * shape.hidden * shape.layers
+    always = active - shape.around - routers - chosen * 3 * shape.hidden * width * shape.layers
     return {
         **_config(shape, given),
         "model_type": "qwen2_moe",
@@ -164,8 +169,13 @@ def _moe(shape: _Shape, given: dict[str, int | str], assumed: list[str]) -> dict
         "num_experts": routed,
         "num_experts_per_tok": chosen,
         "moe_intermediate_size": width,
-        "shared_expert_intermediate_size": shared,
+        "shared_expert_intermediate_size": max(0, always // (3 * shape.hidden * shape.layers) - 1),
     }
+
+
+def _routed(total: int, active: int, chosen: int) -> int:
+    """Experts, a power of two, of which the chosen take about `_EXPERT_SHARE` of the active parameters."""
+    return 1 << max(3, math.ceil(math.log2(chosen * total / (_EXPERT_SHARE * active))))
 
 
 def _rounded(width: int) -> int:

@@ -63,8 +63,9 @@ class Attention:
     `kind` full, sliding and chunked keep `kv_heads * (head_dim + value_head_dim)` elements a token, a sliding or
     chunked layer for at most `window_tokens`; mla keeps `kv_lora_rank + rope_head_dim`; shared reuses another
     layer's cache and keeps nothing; linear and mamba keep `state_bytes_per_sequence` whatever the length.
-    `indexer_dim` counts the extra elements a token that a sparse-attention indexer keeps (0 where there is none),
-    `sparse_tokens` how many past tokens a query then reads (None: all).
+    A layer that is not `causal` sees all at once and keeps nothing. `indexer_dim` counts the extra elements a token
+    that a sparse-attention indexer keeps (0 where there is none), `sparse_tokens` how many past tokens a query then
+    reads (None: all).
     """
 
     kind: AttentionKind
@@ -88,6 +89,8 @@ class Attention:
         >>> shape.cache_elements_per_token
         2048
         """
+        if not self.causal:
+            return 0
         if self.kind == "mla":
             return self.kv_lora_rank + self.rope_head_dim
         if self.kind in {"full", "sliding", "chunked"}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from chipwise.perf.training_operators import (
     model_flops,
     stage_layers,
 )
-from chipwise.units import Range
 
 OPTIMIZER_PASSES = 2.0
 
@@ -87,32 +86,6 @@ class TrainingArrays:
     terms: StepTerms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommunicationEfficiency:
-    """Compute time over compute time plus the wait for one kind of collective; None where it does not occur."""
-
-    overall: Range
-    tp: Range | None
-    dp: Range | None
-    ep: Range | None
-    pp: Range | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingPrediction:
-    """One prediction with its ranges, named as `estimate --json` prints it."""
-
-    step_s: Range
-    tokens_per_s: Range
-    tokens_per_s_per_chip: Range
-    samples_per_s: Range
-    mfu_fraction: Range
-    hfu_fraction: Range
-    communication_efficiency: CommunicationEfficiency
-    pipeline_bubble_fraction: float
-    terms: StepTerms
-
-
 def exposed_s(*, communication_s: Number, compute_s: Number, overlap_fraction: Number) -> Number:
     """What compute does not hide: `max(c (1 - overlap), c - overlap x compute)`.
 
@@ -143,7 +116,9 @@ def _hidden(given: TrainingInput, whole: MicroCommunication, busy: Seconds) -> M
     return MicroCommunication(
         tp_s=exposed_s(communication_s=whole.tp_s, compute_s=busy.device_s, overlap_fraction=own.tp_overlap_fraction),
         ep_s=exposed_s(communication_s=whole.ep_s, compute_s=busy.device_s, overlap_fraction=own.ep_overlap_fraction),
-        cp_s=exposed_s(communication_s=whole.cp_s, compute_s=busy.attention_s, overlap_fraction=own.dp_overlap_fraction),
+        cp_s=exposed_s(
+            communication_s=whole.cp_s, compute_s=busy.attention_s, overlap_fraction=own.dp_overlap_fraction
+        ),
         gather_s=exposed_s(
             communication_s=whole.gather_s, compute_s=busy.device_s, overlap_fraction=own.dp_overlap_fraction
         ),
@@ -241,7 +216,7 @@ def _terms(
 
 def term_seconds(terms: StepTerms) -> dict[str, Number]:
     """The terms by name, in the order they are printed."""
-    return {name: getattr(terms, name) for name in terms.__slots__}
+    return {one.name: getattr(terms, one.name) for one in fields(terms)}
 
 
 def _rates(given: TrainingInput, shards: LayerShards, terms: StepTerms) -> TrainingArrays:

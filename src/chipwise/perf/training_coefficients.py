@@ -37,6 +37,12 @@ class TrainingCoefficients:
     """Added for one pass through a layer that routes."""
     link_fraction: Number
     """Of the sheet rates of links and networks."""
+    collective_s: Number
+    """One collective of nothing inside a node."""
+    hop_s: Number
+    """Added by each device beyond the second where there is no switch."""
+    network_s: Number
+    """One collective of nothing over the network."""
     tp_overlap_fraction: Number
     ep_overlap_fraction: Number
     dp_overlap_fraction: Number
@@ -59,16 +65,17 @@ def _table() -> Mapping[tuple[str, str], float]:
 def training_coefficients(*, generation: str, precision: str, trainer: str) -> TrainingCoefficients:
     """The coefficients of one chip generation, format and trainer.
 
-    The narrowest scope wins: `generation:hopper/fp8`, `generation:hopper`, `trainer:hf`, `precision:fp8`, `all`.
+    The narrowest scope wins: `generation:hopper/fp8`, `generation:hopper+trainer:nemo`, `generation:hopper`,
+    `trainer:hf`, `all`.
 
     >>> 0.3 < training_coefficients(generation="hopper", precision="bf16", trainer="fsdp").gemm_fraction < 1.0
     True
     """
     scopes = (
         f"generation:{generation}/{precision}",
+        f"generation:{generation}+trainer:{trainer}",
         f"generation:{generation}",
         f"trainer:{trainer}",
-        f"precision:{precision}",
         "all",
     )
     known = _table()

@@ -12,7 +12,8 @@ from chipwise.memory.training_shapes import DeviceParams, expert_width
 from chipwise.parallelism import LayerShards, Number
 from chipwise.perf.collectives import all_gather_s, all_reduce_s, all_to_all_s, reduce_scatter_s, send_s
 from chipwise.perf.hardware import Hardware
-from chipwise.perf.parameters import Parameters
+from chipwise.perf.parameters import Parameters, parameters_for
+from chipwise.perf.training_coefficients import TrainingCoefficients
 from chipwise.perf.training_operators import ELEMENT_BYTES, stage_share
 
 
@@ -22,6 +23,30 @@ class Fabric:
 
     hardware: Hardware
     links: Parameters
+
+
+def training_fabric(
+    *, hardware: Hardware, coefficients: TrainingCoefficients, generation: str, fabric: str = "nvswitch"
+) -> Fabric:
+    """The links of a run, with the rates and latencies that the training model was fitted with.
+
+    Args:
+        hardware: one device; its `gemm_flops_per_s` must hold the job's precision.
+        coefficients: fitted for the generation, precision and trainer.
+        generation: of the chip, `Chip.architecture`.
+        fabric: what joins the devices of a node.
+    """
+    links = parameters_for(chip="", generation=generation, engine="", fabric=fabric)
+    return Fabric(
+        hardware=hardware,
+        links=replace(
+            links,
+            link_fraction=coefficients.link_fraction,
+            collective_s=coefficients.collective_s,
+            hop_s=coefficients.hop_s,
+            network_s=coefficients.network_s,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +163,7 @@ def micro_communication(
     )
 
 
-def gradient_sync_s(
-    *, trained: DeviceParams, layout: TrainingLayout, recipe: Recipe, fabric: Fabric
-) -> Number:
+def gradient_sync_s(*, trained: DeviceParams, layout: TrainingLayout, recipe: Recipe, fabric: Fabric) -> Number:
     """Seconds of averaging gradients over the copies, once a step; 0 with zero3, which scatters every micro-batch.
 
     With sharded states gradients are scattered and weights gathered, else gradients are all-reduced. Experts are

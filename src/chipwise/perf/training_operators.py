@@ -54,9 +54,7 @@ class Seconds:
     @property
     def device_s(self) -> Number:
         """What the device is busy for."""
-        return (
-            self.gemm_s + self.expert_s + self.attention_s + self.elementwise_s + self.head_s + self.recompute_s
-        )
+        return self.gemm_s + self.expert_s + self.attention_s + self.elementwise_s + self.head_s + self.recompute_s
 
     @property
     def total_s(self) -> Number:

@@ -9,7 +9,6 @@ from chipwise.decide.failures import Refusal
 from chipwise.decide.serving.backing import Backing, backing_of
 from chipwise.decide.serving.splits import multi_node_splits, single_node_splits
 from chipwise.engines import DeviceFacts, engine_defaults
-from chipwise.errors import KnowledgeError
 from chipwise.perf.hardware import hardware_of
 from chipwise.perf.parameters import parameters_for, runtime_of
 from chipwise.perf.ranges import evidence_of
@@ -18,6 +17,7 @@ from chipwise.precision import capability, with_precision
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from chipwise.catalog import Chip
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question
     from chipwise.engines import EngineProfile
@@ -97,51 +97,68 @@ def stored_formats(model: ModelSpec) -> list[str]:
     return sorted({weight.format for weight, _ in model.all_weights()})
 
 
-def seat_of(question: Question, platform: Platform, model: ModelSpec, option: PrecisionOption) -> Seat | Refusal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Able:
+    """A chip that can run the model at a precision: by which engine, multiplying in what."""
+
+    chip: Chip
+    backing: Backing
+    capability: Capability
+    formats: tuple[str, ...]
+    model_type: str
+
+
+def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionOption) -> Able | Refusal:
     """Check engine, architecture and formats in that order; the first that fails refuses.
 
     Args:
         question: engines by vendor.
-        platform: the chip and node asked.
+        chip: the chip asked.
         model: already at `option`'s precision.
         option: the precision and where it comes from.
     """
-    chip = platform.chip
     backing = backing_of(question, chip, option)
     if isinstance(backing, Refusal):
         return backing
     if backing.longest is not None and question.longest_tokens > backing.longest:
         reason = f"documented up to a context of {backing.longest} tokens: {backing.notes[0]}"
         return Refusal(rule="support", reason=reason, source="engines: neuron support", change="a shorter context")
-    rates = {name: capability(chip, name) for name in stored_formats(model)}
+    formats = tuple(stored_formats(model))
     main = capability(chip, option.format)
-    bad = next((one for one in (main, *rates.values()) if one.mode == "none"), None)
+    rates = [main, *(capability(chip, name) for name in formats)]
+    bad = next((one for one in rates if one.mode == "none"), None)
     if bad is not None:
         return Refusal(
             rule="precision", reason=f"{bad.weight_format} cannot be held: {bad.why}", source=bad.source,
             change="another precision or a newer chip",
         )  # fmt: skip
-    if any(one.flops_per_s is None for one in (main, *rates.values())):
+    if any(one.flops_per_s is None for one in rates):
         return Refusal(
             rule="facts", reason=f"no dense rate of {chip.id} is known for {option.format}", source="catalog",
             change="a source for the rate", known=False,
         )  # fmt: skip
-    try:
-        return _seat(platform, backing, main, rates, question.model.model_type)
-    except KnowledgeError as lack:
-        return Refusal(rule="facts", reason=lack.what, source="engines table", change=lack.fix, known=False)
+    return Able(chip=chip, backing=backing, capability=main, formats=formats, model_type=question.model.model_type)
 
 
-def _seat(platform: Platform, backing: Backing, main: Capability, formats: Iterable[str], model_type: str) -> Seat:
-    chip, fraction, engine = platform.chip, platform.fraction, backing.engine
-    hardware = hardware_of(chip, formats=formats, instance=platform.sample)
+def seat_of(question: Question, platform: Platform, model: ModelSpec, option: PrecisionOption) -> Seat | Refusal:
+    """The platform's chip checked (`able_of`), then the platform seated."""
+    able = able_of(question, platform.chip, model, option)
+    return able if isinstance(able, Refusal) else _seat(platform, able)
+
+
+def _seat(platform: Platform, able: Able) -> Seat | Refusal:
+    chip, fraction, engine = platform.chip, platform.fraction, able.backing.engine
+    limits = limits_of(able.backing, platform)
+    if isinstance(limits, Refusal):
+        return limits
+    hardware = hardware_of(chip, formats=able.formats, instance=platform.sample)
     link = platform.sample.link if platform.sample else chip.link
     runtime = runtime_of(engine.name, engine.version)
     return Seat(
         platform=platform,
-        backing=backing,
-        limits=limits_of(backing, platform),
-        capability=main,
+        backing=able.backing,
+        limits=limits,
+        capability=able.capability,
         hardware=replace(
             hardware,
             gemm_flops_per_s={name: rate * fraction for name, rate in hardware.gemm_flops_per_s.items()},
@@ -151,24 +168,22 @@ def _seat(platform: Platform, backing: Backing, main: Capability, formats: Itera
         parameters=parameters_for(
             chip=chip.id, generation=chip.architecture, engine=runtime, fabric=link.kind if link else "none"
         ),
-        evidence=evidence_of(chip=chip.id, runtime=runtime, model_type=model_type),
+        evidence=evidence_of(chip=chip.id, runtime=runtime, model_type=able.model_type),
     )
 
 
-def limits_of(backing: Backing, platform: Platform) -> EngineLimits:
+def limits_of(backing: Backing, platform: Platform) -> EngineLimits | Refusal:
     """The engine's defaults on a device of the platform, within what is documented for the model.
 
-    Raises:
-        KnowledgeError: no source gives a default that sizing needs.
+    A default that sizing needs and no source gives is a refusal for want of knowledge.
     """
     engine = backing.engine
-    found = engine_defaults(engine, DeviceFacts(chip=platform.chip.id, memory_bytes=int(platform.device_memory_bytes)))
+    device = DeviceFacts(chip=platform.chip.id, memory_bytes=int(platform.device_memory_bytes))
+    found = engine_defaults(engine, device)
     if found.utilization is None or found.max_num_seqs is None or found.max_num_batched_tokens is None:
-        raise KnowledgeError(
-            f"the defaults of {engine.title} {engine.version} on {platform.chip.id} are not known",
-            why="memory and batch are sized by them",
-            fix="set --utilization, --max-num-seqs and --chunk-tokens",
-        )
+        reason = f"the defaults of {engine.title} {engine.version} on {platform.chip.id} are not known"
+        change = "set --utilization, --max-num-seqs and --chunk-tokens"
+        return Refusal(rule="facts", reason=reason, source="engines table", change=change, known=False)
     return EngineLimits(
         utilization=found.utilization,
         max_num_seqs=min(found.max_num_seqs, backing.most_sequences or found.max_num_seqs),
@@ -210,10 +225,15 @@ def seats_of(
 
     A service in its steady state is planned: the burst with which a benchmark's closed loop starts is left out.
     """
+    able: dict[str, Able | Refusal] = {}
     seats: list[Seat] = []
     refused: list[tuple[Platform, Refusal]] = []
     for platform in platforms:
-        found = seat_of(question, platform, model, option)
+        chip = platform.chip
+        if chip.id not in able:
+            able[chip.id] = able_of(question, chip, model, option)
+        known = able[chip.id]
+        found = known if isinstance(known, Refusal) else _seat(platform, known)
         if isinstance(found, Seat):
             seats.append(replace(found, parameters=replace(found.parameters, burst_fraction=0.0)))
         else:

@@ -145,7 +145,7 @@ def _problem(asked: Asked, text: str, models: str | None) -> str:
 
 def plan_of(answers: Mapping[str, str], models: str | None, output: Output) -> int:
     """Show the way taken, ask `advise`, print the plan."""
-    from chipwise.advisor.advise import advise
+    from chipwise.advisor.plans import advise
     from chipwise.advisor.request import Request
 
     flags = plan_flags(answers)

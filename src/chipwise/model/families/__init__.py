@@ -17,15 +17,19 @@ Reader = Callable[[Keys], Draft]
 # Which file reads which model_type. Files are imported when first asked for, to keep the start quick.
 MODULES: dict[str, str] = {
     "audio": (
-        "wav2vec2 hubert unispeech qwen2_audio voxtral voxtral_encoder audioflamingo3_encoder "
-        "qwen3_asr_encoder qwen3_omni_moe_audio_encoder qwen3_asr vibevoice vibepod"
+        "wav2vec2 hubert unispeech wavlm qwen2_audio voxtral voxtral_encoder "
+        "audioflamingo3_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder qwen3_asr "
+        "vibevoice vibepod"
     ),
     "bert": (
         "bert megatron-bert ernie layoutlm roberta xlm-roberta camembert data2vec-text "
         "roberta-prelayernorm xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 "
         "modernbert nomic_bert"
     ),
-    "clip": ("clip siglip siglip2 clap_text_model blip_vision_model blip_text_model blip git_vision_model git"),
+    "clip": (
+        "clap blip-2 blip_2_vision_model clip siglip siglip2 clap_text_model blip_vision_model "
+        "blip_text_model blip git_vision_model git"
+    ),
     "cnn": (
         "resnet regnet convnext convnextv2 efficientnet mobilenet_v1 mobilenet_v2 detr table-transformer segformer"
     ),
@@ -33,7 +37,7 @@ MODULES: dict[str, str] = {
     "deepseek": (
         "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 longcat_flash minicpm3 youtu"
     ),
-    "deepseek_v4": "deepseek_v4",
+    "deepseek_v4": "deepseek_v4 deepseek_ref",
     "dit": (
         "FluxTransformer2DModel ChromaTransformer2DModel SD3Transformer2DModel "
         "QwenImageTransformer2DModel PixArtTransformer2DModel DiTTransformer2DModel "
@@ -70,10 +74,11 @@ MODULES: dict[str, str] = {
     ),
     "mamba": "mamba falcon_mamba mamba2 jamba recurrent_gemma rwkv rwkv5",
     "minimax": "minimax minimax_text_01 minimax_m1 minimax_m2 minimax_m3 minimax_m3_vl_text",
+    "mixed_vlm": "mixed_vlm",
     "nemotron": "nemotron_h nemotron-nas nemotron_nas deci",
     "olmo": "olmo olmo2 olmo3 olmoe flex_olmo",
     "omni": "qwen2_5_omni qwen2_5_omni_thinker qwen3_omni_moe_thinker",
-    "phi": "phi phi-msft phi3 phi3small phimoe stablelm starcoder2 persimmon nemotron",
+    "phi": "phi phi-msft phi3 phi3small phimoe stablelm starcoder2 persimmon nemotron orion",
     "qwen": (
         "qwen qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text mimo qwen3 qwen3_vl_text "
         "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text"
@@ -84,7 +89,8 @@ MODULES: dict[str, str] = {
         "qwen2_5_vl_vision qwen2_5_omni_vision_encoder qwen3_vl_vision qwen3_vl_moe_vision "
         "qwen3_omni_moe_vision_encoder qwen3_5_vision qwen3_5_moe_vision"
     ),
-    "remote": "phi3_v minicpmv deepseek_vl_v2 falcon_perception",
+    "remote": "minicpmv4_6 phi3_v minicpmv deepseek_vl_v2 falcon_perception",
+    "sam": "sam",
     "swin": "swin swinv2 donut-swin",
     "unet": ("UNet2DConditionModel UNet3DConditionModel ControlNetModel AutoencoderKL StableCascadeUNet"),
     "video": (
@@ -100,6 +106,7 @@ MODULES: dict[str, str] = {
     ),
     "vlm": ("llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_k3 minimax_m3_vl step3p7"),
     "yolo": "yolo",
+    "zamba": "zamba2",
 }
 
 

@@ -16,6 +16,7 @@ from chipwise.model.blocks import (
     mlp,
     norm,
     norms,
+    table,
     vector,
 )
 from chipwise.model.draft import Draft, stack
@@ -90,6 +91,19 @@ def _feature_extractor(keys: Keys, channels: tuple[int, ...]) -> Weights:
             out += norm(f"feature_extractor.{index}.layer_norm", width, "layer")
         before = width
     return out
+
+
+def wavlm(keys: Keys) -> Draft:
+    """WavLM: wav2vec 2.0 with gated relative positions, their table in the first layer."""
+    draft = wav2vec2(keys)
+    count = keys.size(*k.HEADS, least=1)
+    gates = (
+        vector("attention.gru_rel_pos_const", count, "attention"),
+        *matrix("attention.gru_rel_pos_linear", (8, draft.hidden_size // count), "attention", bias=True),
+    )
+    layers = tuple(replace(layer, weights=(*layer.weights, *gates)) for layer in draft.layers)
+    buckets = table("rel_attn_embed", keys.size("num_buckets", default=320), count, part="attention")
+    return replace(draft, layers=layers, outer=(*draft.outer, buckets))
 
 
 def _speech_head(keys: Keys, hidden: int, features: int) -> Weights:
@@ -280,6 +294,7 @@ READERS = {
     "wav2vec2": wav2vec2,
     "hubert": wav2vec2,
     "unispeech": wav2vec2,
+    "wavlm": wavlm,
     "qwen2_audio": qwen2_audio,
     "voxtral": voxtral,
     "voxtral_encoder": named_encoder,

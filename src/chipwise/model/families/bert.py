@@ -120,8 +120,12 @@ def head(keys: Keys, hidden: int, embedding: int, style: Bert) -> Weights:
 
 
 def mask_filler(keys: Keys, hidden: int, embedding: int) -> Weights:
-    """A dense layer, its norm, and a bias over the vocabulary; the matrix is the embedding's."""
+    """A dense layer, its norm, and the embedding's matrix again (stored where it is not tied) with a bias."""
+    vocab = keys.size(*k.VOCAB)
+    untied = not keys.flag("tie_word_embeddings", default=True)
+    decoder = matrix("cls.predictions.decoder", (vocab, embedding), "head", units=vocab)[0]
     return (
+        replace(decoder, stored=untied),
         *matrix("cls.transform.dense", (embedding, hidden), "other", bias=True),
         *norm("cls.transform.LayerNorm", embedding, "layer"),
         vector("cls.predictions.bias", keys.size(*k.VOCAB), "head"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Projections, Weights, attention_weights, matrix, mlp, norm, norms, vector
+from chipwise.model.blocks import Heads, Projections, Weights, attention_weights, matrix, mlp, norm, norms, vector
 from chipwise.model.decoder import dims
 from chipwise.model.draft import Draft, stack
 from chipwise.model.families.bert import NORM_NAMES, Bert, bert
 from chipwise.model.families.vit import clip_vision
 from chipwise.model.keys import Keys
-from chipwise.model.nested import part_keys, read_part, tower_part
+from chipwise.model.nested import part_keys, read_part, text_part, tower_part
 from chipwise.model.spec import Tower
 from chipwise.model.towers import VIT, vision
 
@@ -129,7 +129,60 @@ def git(keys: Keys) -> Draft:
     )
 
 
+def clap(keys: Keys) -> Draft:
+    """CLAP: RoBERTa for text, a Swin over the spectrogram, each behind a two-layer projection."""
+    text = clap_text(part_keys(keys, "text_config", default="clap_text_model"))
+    audio = part_keys(keys, "audio_config", default="clap_audio_model")
+    heard = audio.also(
+        model_type="swin",
+        embed_dim=audio.size("patch_embeds_hidden_size", default=96),
+        num_heads=list(audio.sizes("num_attention_heads")),
+        num_channels=audio.size("patch_embed_input_channels", default=1),
+    )
+    swin = read_part(replace(heard, head=""))
+    dim = keys.size("projection_dim", default=512)
+    extra: Weights = norm("audio_encoder.batch_norm", audio.size("num_mel_bins", default=64), "layer")
+    for name, width in (("audio", swin.hidden_size), ("text", text.hidden_size)):
+        extra += matrix(f"{name}_projection.linear1", (dim, width), "other", bias=True)
+        extra += matrix(f"{name}_projection.linear2", (dim, dim), "head", bias=True)
+    outer = (*text.outer, *extra, vector("logit_scales", 2, "other"))
+    return replace(text, kind="audio", outer=outer, towers=(swin.tower("audio_model"),))
+
+
+def blip2(keys: Keys) -> Draft:
+    """BLIP-2: BLIP's ViT, a Q-Former whose queries attend to the image in every second layer, a language model."""
+    text = text_part(keys, default="opt")
+    seen = read_part(part_keys(keys, "vision_config", default="blip_2_vision_model"))
+    former = part_keys(keys, "qformer_config", default="blip_2_qformer")
+    hidden, width = former.size(*k.HIDDEN), former.size(*k.FFN)
+    count = former.size(*k.HEADS, least=1)
+    heads = Heads(hidden=hidden, query=count, kv=count, dim=hidden // count)
+    crossing = Projections(bias="qkvo", prefix="crossattention", kv_hidden=former.size("encoder_hidden_size"))
+    own = (
+        *attention_weights(heads, Projections(bias="qkvo")),
+        *mlp(hidden, width, gated=False, bias=True),
+        *norms(NORM_NAMES, hidden, "layer"),
+    )
+    both = (*own, *attention_weights(heads, crossing), *norm("crossattention.LayerNorm", hidden, "layer"))
+    every = former.size("cross_attention_frequency", default=2, least=1)
+    depth = former.layers()
+    crossed = -(-depth // every)
+    attention = heads.attention(causal=False)
+    layers = (*stack(crossed, both, attention), *stack(depth - crossed, own, attention))
+    queries = keys.size("num_query_tokens", default=32)
+    qformer = Tower(name="qformer", layers=layers, weights=norm("qformer.layernorm", hidden, "layer"))
+    between = (
+        vector("query_tokens", queries * hidden, "embedding"),
+        *matrix("language_projection", (text.hidden_size, hidden), "other", bias=True),
+    )
+    projection = Tower(name="language_projection", weights=between)
+    return text.beside(seen.tower("vision_model"), qformer, projection, kind="vision-language")
+
+
 READERS = {
+    "clap": clap,
+    "blip-2": blip2,
+    "blip_2_vision_model": blip_vision,
     "clip": clip,
     "siglip": siglip,
     "siglip2": siglip,

@@ -93,4 +93,4 @@ def _indexer(keys: Keys, size: Dims, ratio: int) -> Weights:
     )
 
 
-READERS = {"deepseek_v4": deepseek_v4}
+READERS = {"deepseek_v4": deepseek_v4, "deepseek_ref": deepseek_v4}

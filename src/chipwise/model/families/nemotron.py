@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.model import keys as k
 from chipwise.model.blocks import Block, Heads, Moe, Projections, assemble, attention_weights, mlp, moe, norms
-from chipwise.model.decoder import NORM_PAIR, Dims, Style, causal_lm
+from chipwise.model.decoder import NORM_PAIR, Dims, Style, causal_lm, dims
 from chipwise.model.draft import Draft, grouped, stack
 from chipwise.model.keys import Keys, divide
 from chipwise.model.recurrent import Mamba2, mamba2
@@ -87,7 +87,7 @@ def _moe(keys: Keys, hidden: int) -> Block:
             routed=keys.size(*k.EXPERTS),
             per_token=keys.size(*k.PER_TOKEN),
             width=keys.size("moe_intermediate_size"),
-            shared=width * count,
+            shared=width if count else 0,
             shared_count=count,
             shared_name="mixer.shared_experts",
             router_name="mixer.gate",
@@ -129,6 +129,8 @@ def _mtp(keys: Keys, hidden: int) -> tuple[Layer, ...]:
 
 def nemotron_nas(keys: Keys) -> Draft:
     """Llama-Nemotron Super and Ultra: `block_configs` says for each layer which attention and which MLP, or none."""
+    if keys.has("num_key_value_heads_per_layer"):
+        return _decilm(keys)
     keys.need(k.HIDDEN, k.HEADS, k.VOCAB, ("block_configs",))
     hidden, query = keys.size(*k.HIDDEN, least=1), keys.size(*k.HEADS, least=1)
     dim = keys.maybe("head_dim") or divide(keys, hidden, query, "hidden_size")
@@ -152,6 +154,18 @@ def nemotron_nas(keys: Keys) -> Draft:
         vocab=keys.size(*k.VOCAB),
     )
     return causal_lm(keys, size, grouped(plan, build), Style())
+
+
+def _decilm(keys: Keys) -> Draft:
+    """DeciLM 6B and 7B: Llama with KV heads of its own in each layer."""
+    size = dims(keys.also(num_key_value_heads=None))
+    plan = [(str(kv), "dense") for kv in keys.sizes("num_key_value_heads_per_layer")]
+    mixers = {}
+    for label, _ in plan:
+        heads = replace(size.heads, kv=int(label))
+        mixers[label] = Block(weights=attention_weights(heads), attention=heads.attention())
+    ffns = {"dense": Block(weights=mlp(size.hidden, size.ffn))}
+    return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
 
 def _nas_labels(keys: Keys, item: object, hidden: int) -> tuple[int, int]:

@@ -85,6 +85,11 @@ def persimmon(keys: Keys) -> Draft:
     return decoder(keys, style)
 
 
+def orion(keys: Keys) -> Draft:
+    """Orion: Llama with norms that shift."""
+    return decoder(keys, Style(norm="layer"))
+
+
 def nemotron(keys: Keys) -> Draft:
     """Nemotron 3 and 4: norms with shifts, squared ReLU without a gate."""
     bias = "qkvo" if keys.flag("attention_bias") else ""
@@ -101,4 +106,5 @@ READERS = {
     "starcoder2": starcoder2,
     "persimmon": persimmon,
     "nemotron": nemotron,
+    "orion": orion,
 }

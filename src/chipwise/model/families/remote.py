@@ -5,6 +5,7 @@ from __future__ import annotations
 from chipwise.model import keys as k
 from chipwise.model.blocks import (
     Heads,
+    Projections,
     Weights,
     attention_weights,
     encoder_layers,
@@ -19,7 +20,7 @@ from chipwise.model.blocks import (
 from chipwise.model.defaults import named_tower
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys
-from chipwise.model.nested import read_part, text_part, tower_part
+from chipwise.model.nested import part_keys, read_part, text_part, tower_part
 from chipwise.model.spec import Tower, Weight
 from chipwise.model.towers import attention_pool
 
@@ -127,7 +128,33 @@ def falcon_perception(keys: Keys) -> Draft:
     )
 
 
+def minicpmv4_6(keys: Keys) -> Draft:
+    """MiniCPM-V 4.6: Qwen 3.5 with SigLIP, patches merged once inside the tower and once behind it."""
+    text = text_part(keys, default="qwen3_5_text")
+    given = {**keys.mapping("vision_config"), "model_type": "siglip_vision_model", "vision_use_head": False}
+    seen_keys = part_keys(keys.also(vision_config=given), "vision_config", default="siglip_vision_model")
+    seen = read_part(seen_keys)
+    hidden, width = seen.hidden_size, seen_keys.size("intermediate_size")
+    count = seen_keys.size("num_attention_heads", least=1)
+    heads = Heads(hidden=hidden, query=count, kv=count, dim=hidden // count)
+    inside = (
+        *attention_weights(heads, Projections(bias="qkvo")),
+        *norm("layer_norm1", hidden, "layer"),
+        *norm("pre_norm", 4 * hidden, "layer"),
+        *matrix("linear_1", (4 * width, 4 * hidden), "other", bias=True),
+        *matrix("linear_2", (hidden, 4 * width), "other", bias=True),
+    )
+    behind = (
+        *norm("merger.pre_norm", 4 * hidden, "layer"),
+        *matrix("merger.linear_1", (4 * hidden, 4 * hidden), "other", bias=True),
+        *matrix("merger.linear_2", (text.hidden_size, 4 * hidden), "other", bias=True),
+    )
+    towers = (Tower(name="vit_merger", weights=inside), Tower(name="merger", weights=behind))
+    return text.beside(seen.tower("vision_tower"), *towers, kind="vision-language")
+
+
 READERS = {
+    "minicpmv4_6": minicpmv4_6,
     "phi3_v": phi3_v,
     "minicpmv": minicpmv,
     "deepseek_vl_v2": deepseek_vl_v2,

@@ -106,7 +106,7 @@ GROUPS = {
 
 def run(fields: dict[str, Any], output: Output) -> int:
     """Ask `estimate`."""
-    from chipwise.advisor.estimate import estimate
+    from chipwise.advisor.estimates import estimate
     from chipwise.advisor.request import EstimateRequest
 
     answer = estimate(build(EstimateRequest, fields))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from chipwise.errors import InputError
 from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag
@@ -18,7 +19,10 @@ DRAWINGS = ("mermaid", "svg")
 def show(**values: Any) -> int:
     """One section as text, Markdown, JSON or a drawing of its flow."""
     name = values.pop("section")
-    if values["output_format"] in DRAWINGS and not values["as_json"]:
+    if values["output_format"] in DRAWINGS and values["as_json"]:
+        what = f"--json and --format {values['output_format']}"
+        raise InputError(what, why="they contradict", fix="keep one of the two")
+    if values["output_format"] in DRAWINGS:
         write(_drawing(name or "8", values["output_format"]))
         return 0
     from chipwise.interfaces.guide_answers import show_section

@@ -40,7 +40,7 @@ GROUPS = {
 def run(fields: dict[str, Any], output: Output) -> int:
     """Ask `size`, once or for every cell of the table."""
     from chipwise.advisor.request import SizeRequest
-    from chipwise.advisor.size import size
+    from chipwise.advisor.sizes import size
 
     table = fields.pop("table", None)
     request = build(SizeRequest, fields)

@@ -30,7 +30,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
         return 0
     if "model" not in fields:
         raise InputError("MODEL is missing", why="`chipwise model` needs it", fix="name one, or use --list")
-    from chipwise.advisor.describe import describe_model
+    from chipwise.advisor.models import describe_model
 
     as_encoder = fields.get("read_as") == "encoder"
     output.emit(describe_model(fields["model"], fields.get("models"), as_encoder=as_encoder), "model")

@@ -229,7 +229,7 @@ QUESTION = tuple(flag for flags in GROUPS.values() for flag in flags)
 
 def run(fields: dict[str, Any], output: Output) -> int:
     """Ask `advise`."""
-    from chipwise.advisor.advise import advise
+    from chipwise.advisor.plans import advise
     from chipwise.advisor.request import Request
 
     path = fields.pop("workload", None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.advisor.advise import advise
-from chipwise.advisor.why import where
+from chipwise.advisor.plans import advise
+from chipwise.advisor.reasons import where
 from chipwise.catalog import load_catalog
 
 if TYPE_CHECKING:

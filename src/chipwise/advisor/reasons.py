@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.advisor.advise import advise
+from chipwise.advisor.plans import advise
 from chipwise.catalog import load_catalog
 from chipwise.errors import InputError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.advisor.benchmark import benchmark_object
-from chipwise.advisor.describe import model_object
+from chipwise.advisor.models import model_object
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
 from chipwise.decide import Demand, Policy, Question, TrainingDemand, decide

@@ -1,0 +1,174 @@
+"""How checkpoints are stored: every dialect's format, and what each leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chipwise.errors import KnowledgeError
+from chipwise.model import load_model
+from chipwise.model.lookup import variant_scheme
+from chipwise.model.quantise import bits_per_weight
+from chipwise.model.read import Source, read_source
+from chipwise.model.schemes import scheme_of
+from chipwise.model.spec import ModelSpec
+
+MOE: dict[str, Any] = {
+    "model_type": "qwen3_moe",
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "dtype": "bfloat16",
+}
+
+
+def formats(spec: ModelSpec) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for weight, _ in spec.all_weights():
+        found.setdefault(weight.part, set()).add(weight.format)
+    return found
+
+
+def read(quantization: dict[str, Any], **more: Any) -> ModelSpec:
+    config = {**MOE, "quantization_config": quantization}
+    return read_source(Source(config=config, name="made-up", **more))
+
+
+INT4 = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32}
+FP8 = {"num_bits": 8, "type": "float", "strategy": "channel"}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8-block"),
+        ({"quant_method": "fp8", "weight_block_size": None}, "fp8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8-channel"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4-g128"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, "int4-g32"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "int4-channel"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "int8-g128"),
+        ({"quant_method": "auto-round", "bits": 4, "group_size": 64}, "int4-g64"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "nf4"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "nf4-dq"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bnb-int8"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4}}}, "int4-g32"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": FP8}}}, "fp8-channel"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, "fp8"),
+        ({"bits": 4, "group_size": 64}, "mlx-int4-g64"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
+        ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}}, "int4-g64"),
+    ],
+)
+def test_dialects(config: dict[str, Any], expected: str) -> None:
+    scheme = scheme_of(config)
+    assert scheme is not None
+    assert scheme.main_format == expected
+    bits = bits_per_weight(expected)
+    assert bits is not None
+    assert 2 < bits < 9
+
+
+def test_scales_are_counted() -> None:
+    assert bits_per_weight("nvfp4") == 4.5
+    assert bits_per_weight("mxfp4") == 4.25
+    assert bits_per_weight("int4-g128") == 4 + 20 / 128
+    assert bits_per_weight("no-such-format") is None
+
+
+def test_head_embedding_norms_and_routers_stay_at_the_dtype() -> None:
+    spec = read({"quant_method": "fp8", "weight_block_size": [128, 128]})
+    found = formats(spec)
+    assert found["attention"] | found["expert"] == {"fp8-block"}
+    for part in ("head", "embedding", "norm", "router"):
+        assert found[part] == {"bf16"}
+
+
+def test_mxfp4_takes_experts_only() -> None:
+    found = formats(load_model("gpt-oss-20b"))
+    assert found["attention"] == {"bf16"}
+    assert found["expert"] == {"mxfp4", "bf16"}  # biases stay
+
+
+def test_ignored_modules_split_a_run_of_layers() -> None:
+    spec = read({"quant_method": "fbgemm_fp8", "modules_to_not_convert": ["model.layers.0.self_attn.q_proj"]})
+    assert sorted(layer.count for layer in spec.layers) == [1, 3]
+    first = next(layer for layer in spec.layers if layer.indices == (0,))
+    kept = {weight.name for weight in first.weights if weight.part == "attention" and weight.format == "bf16"}
+    assert kept == {"self_attn.q_proj"}
+
+
+def test_expressions_and_wildcards() -> None:
+    spec = read(
+        {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4, "targets": ["Linear"]}}}
+    )
+    assert formats(spec)["attention"] == {"int4-g32"}
+    groups = {"g": {"weights": INT4, "targets": ["Linear"]}}
+    ignored = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head", "re:.*self_attn.*"]}
+    assert formats(read(ignored))["attention"] == {"bf16"}
+    wild = {"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": ["model.layers.1*", "lm_head"]}
+    assert sorted(layer.count for layer in read(wild).layers) == [1, 3]
+
+
+def test_mixed_precision_by_module() -> None:
+    listed = {
+        **{f"model.layers.{index}.self_attn.q_proj": {"quant_algo": "FP8"} for index in range(4)},
+        **{f"model.layers.{index}.mlp.experts.0.gate_proj": {"quant_algo": "NVFP4"} for index in range(4)},
+    }
+    spec = read({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": listed})
+    names = {weight.name: weight.format for weight, _ in spec.all_weights()}
+    assert names["self_attn.q_proj"] == "fp8"
+    assert names["mlp.experts.gate_proj"] == "nvfp4"
+    assert names["self_attn.k_proj"] == "bf16"
+
+
+def test_hostile_expressions_match_nothing() -> None:
+    spec = read({"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$", "re:([", "re:" + "a" * 5000, 3, None]})
+    assert formats(spec)["attention"] == {"fp8"}
+
+
+def test_quantisation_can_be_ignored_or_given() -> None:
+    config = {"quant_method": "fp8"}
+    assert read(config, ignore_quantisation=True).quantisation is None
+    given = read(config, ignore_quantisation=True, scheme=variant_scheme("awq 4-bit checkpoint of base"))
+    assert given.quantisation is not None
+    assert given.quantisation.weight_format == "int4-g128"
+    assert given.quantisation.inferred_from == "variant 'awq 4-bit checkpoint of base'"
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(KnowledgeError, match="int4-g7"):
+        read({"quant_method": "gptq", "bits": 4, "group_size": 7})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("fp8 checkpoint of base", "fp8"),
+        ("nvfp4 checkpoint of base: ignore quantization_config", "nvfp4"),
+        ("gguf q8_0 checkpoint of base", "gguf-q8_0"),
+        ("int8 (w8a8) checkpoint of base", "int8"),
+        ("int8 weights (w8a16) checkpoint of base", "int8-weight-only"),
+        ("int4 AutoRound checkpoint of base", "int4-g128"),
+        ("bitsandbytes 4-bit checkpoint of base", "nf4"),
+        ("4-bit checkpoint of base", "int4-g128"),
+    ],
+)
+def test_variants_are_read_by_their_words(words: str, expected: str) -> None:
+    scheme = variant_scheme(words)
+    assert scheme is not None
+    assert scheme.main_format == expected
+
+
+def test_a_variant_without_a_format_changes_nothing() -> None:
+    assert variant_scheme("tokendrop") is None
