@@ -78,9 +78,23 @@ def test_what_is_too_large_does_not_fit(mid: Callable[..., Any]) -> None:
     assert mid("fits", max_model_len=4_000_000) is False
 
 
-def test_a_context_nobody_states_refuses_nothing(mid: Callable[..., Any]) -> None:
-    assert mid("fits", gpu_mem_gib_reported=22.0, max_model_len="") is True
-    assert mid("fits", gpu_mem_gib_reported=22.0, max_model_len=131072) is False
+def test_an_outcome_that_hangs_on_what_nobody_states_is_not_predicted(lines: Callable[..., Any]) -> None:
+    small = {"gpu_mem_gib_reported": 22.0}
+    assert lines(**small, max_model_len="")["fits"].code == "conditions-missing:max_model_len"
+    tight = lines(**small, max_model_len=20_000, gpu_memory_utilization_or_mem_fraction="")["fits"]
+    assert tight.code == "conditions-missing:gpu_memory_utilization_or_mem_fraction"
+
+
+def test_an_outcome_that_does_not_is(mid: Callable[..., Any]) -> None:
+    unsaid = {"max_model_len": "", "gpu_memory_utilization_or_mem_fraction": ""}
+    assert mid("fits", **unsaid) is True
+    assert mid("fits", model="llama-3.3-70b", **unsaid) is False
+
+
+def test_a_pool_needs_the_share_it_is_of(lines: Callable[..., Any]) -> None:
+    found = lines(gpu_memory_utilization_or_mem_fraction="")
+    assert found["kv_tokens"].code == "conditions-missing:gpu_memory_utilization_or_mem_fraction"
+    assert found["weights_gib"].prediction is not None
 
 
 def test_utilization_is_read_as_share_or_percent(mid: Callable[..., Any]) -> None:

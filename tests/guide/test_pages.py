@@ -108,12 +108,13 @@ def test_published_claims_are_shown_as_claims() -> None:
     assert [row["verdict"] for row in table("published")] == ["unverifiable"] * 3 + ["right"]
 
 
-@pytest.mark.parametrize("term", ["ttft", "mfu", "time-slicing", "mig", "spot"])
+@pytest.mark.parametrize("term", ["ttft", "mfu", "time-slicing", "mig", "spot", "latency", "training-cost"])
 def test_a_term_is_a_page(ask: Ask, term: str) -> None:
     answer = ask("explain", term)
     page = run("explain", term).stdout
     assert answer["title"] in page
     assert all(one["grade"] in page for one in answer["ratings"])
+    assert all(one["setting"] in page for one in answer["settings"])
 
 
 def test_markdown_too(tmp_path: Path) -> None:

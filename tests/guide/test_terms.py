@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.errors import UnknownNameError
-from chipwise.guide import explain_term
+from chipwise.guide import explain_term, goal_settings
 from chipwise.guide.tables import table
 
 NAMES = [row["term"] for row in table("terms")]
@@ -39,6 +39,13 @@ def test_metrics_carry_their_grades(name: str) -> None:
 def test_a_busy_gpu_with_low_mfu_is_diagnosed() -> None:
     causes = [one.cause for one in explain_term("mfu").diagnoses if "busy" in one.symptom]
     assert causes == ["it waits in collectives, which count as busy"]
+
+
+@pytest.mark.parametrize("name", [row["goal"] for row in table("goals")])
+def test_goals_are_terms_with_settings(name: str) -> None:
+    found = explain_term(name)
+    assert found.decided_by
+    assert found.settings == goal_settings(name)
 
 
 def test_an_unknown_term_proposes_near_ones() -> None:

@@ -132,6 +132,30 @@ def test_mixed_precision_by_module() -> None:
     assert names["self_attn.k_proj"] == "bf16"
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "re:.*ffn.*(gate|up|down)_proj$",
+        "re:.*experts.*(w1|w2|w3)$",
+        "re:.*block_sparse_moe.*(gate_up|down)_proj$",
+        "model.layers.*.mlp.experts.*",
+    ],
+)
+def test_experts_go_by_many_names(target: str) -> None:
+    group = {"targets": [target], "format": "nvfp4-pack-quantized", "weights": {"num_bits": 4, "type": "float"}}
+    spec = read({"quant_method": "compressed-tensors", "config_groups": {"group_0": group}})
+    assert formats(spec)["expert"] == {"nvfp4"}
+    assert formats(spec)["attention"] == {"bf16"}
+
+
+def test_experts_may_have_a_format_of_their_own() -> None:
+    spec = read({"quant_method": "fp8", "weight_block_size": [128, 128]}, expert_dtype="fp4")
+    assert formats(spec)["expert"] == {"mxfp4"}
+    assert "fp8-block" in formats(spec)["attention"]
+    assert spec.quantisation is not None
+    assert spec.quantisation.weight_format == "mxfp4"
+
+
 def test_hostile_expressions_match_nothing() -> None:
     spec = read({"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$", "re:([", "re:" + "a" * 5000, 3, None]})
     assert formats(spec)["attention"] == {"fp8"}

@@ -26,6 +26,8 @@ from chipwise.precision import bytes_per_param, capability, kv_bytes_per_element
 
 LEAST_POOL_FRACTION = 0.01
 """Of a device's memory: a run that was measured had some room for its cache, whatever the budget says."""
+HOST_CHIPS = 8
+"""Chips of one host at most, where a link does not say how many it joins."""
 DEFECTS = (ChipwiseError, ArithmeticError, LookupError, ValueError)
 """What a room may raise for a model or a layout it cannot compute."""
 
@@ -149,9 +151,9 @@ def _parameters(run: Run) -> Any:
 
 
 def _nodes(place: Place, chip: Chip) -> bool:
-    """Whether a replica spans more devices than one scale-up domain joins."""
-    domain = (chip.link.domain_chips or 1) if chip.link else 1
-    return place.devices > max(domain, 1) * chip.cores
+    """Whether a replica spans more devices than one scale-up domain, or one host where the link sets none, joins."""
+    domain = (chip.link.domain_chips or HOST_CHIPS) if chip.link else HOST_CHIPS
+    return place.devices > domain * chip.cores
 
 
 def _hardware_of(run: Run, formats: tuple[str, ...]) -> Hardware:

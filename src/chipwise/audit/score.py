@@ -80,8 +80,8 @@ def errors(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def summary(lines: list[Line], *, rows: int, by: Sequence[str]) -> dict[str, Any]:
-    """CONTRACT's object for the kinds that are scored item by item."""
+def summary(lines: list[Line], *, rows: int, by: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """CONTRACT's object for the kinds that are scored item by item; `by` are the keys of one grouping after another."""
     scored = scored_of(lines)
     pooled = errors([one for one in scored if one.line.item.metric not in APART])
     predicted = sum(line.prediction is not None for line in lines)
@@ -94,7 +94,7 @@ def summary(lines: list[Line], *, rows: int, by: Sequence[str]) -> dict[str, Any
         "metrics": _metrics(lines, scored),
         "by_source": _by_source(scored),
         "classification": classification(lines),
-        "groups": groups(scored, by),
+        "groups": [group for keys in by for group in groups(scored, keys)],
         "worst": worst(scored),
         "overall": {
             "mdape": pooled["mdape"],

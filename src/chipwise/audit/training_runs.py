@@ -14,12 +14,11 @@ from chipwise.audit.items import LOAD_NOT_COVERED, Context, SkipError, missing
 from chipwise.audit.names import chip_named, format_named, model_named
 from chipwise.audit.table import Row
 from chipwise.catalog import Chip
-from chipwise.errors import UnknownNameError
 from chipwise.memory import visible_bytes
 from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
 from chipwise.memory.training_job import Adapter, Method, Recompute, Shard, Targets, TrainingJob, TrainingLayout
-from chipwise.memory.training_recipes import optimizers, recipe_named
+from chipwise.memory.training_recipes import optimizers
 from chipwise.model import ModelSpec
 from chipwise.precision import capability
 
@@ -42,14 +41,18 @@ _SHARDS: tuple[tuple[str, Shard], ...] = (
     (r"fsdp", "zero3"),
     (r"ddp|replicated|none", "none"),
 )
+_TRANSFORMERS = frozenset({"hf", "ms-swift"})
+_ONE_DEVICE = frozenset({*_TRANSFORMERS, "litgpt"})
+"""Recipes that leave a model on each device unless a row says otherwise."""
 LEAST = "least"
 """Of the defaults: as little recomputation as fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerDefaults:
-    """What a trainer does where a row does not say."""
+    """A trainer's recipe, and what it does where a row does not say."""
 
+    recipe: str
     shard: Shard
     recompute: str
     flash_attention: bool
@@ -90,7 +93,7 @@ def case_of(row: Row, context: Context) -> Case:
     model = model_named(row.text("model"), context.models)
     chip = chip_named(row.text("hardware"), "hardware")
     method = method_of(row)
-    trainer, defaults = trainer_of(row, method)
+    defaults = trainer_of(row, method)
     if row.positive("seq_len") is None:
         raise SkipError(missing("seq_len"))
     chips = chips_of(row, chip)
@@ -100,9 +103,9 @@ def case_of(row: Row, context: Context) -> Case:
         row=row,
         model=model,
         chip=chip,
-        trainer=trainer,
+        trainer=defaults.recipe,
         layout=layout,
-        job=job_of(row, (model, chip), layout, (method, trainer, defaults)),
+        job=job_of(row, (model, chip), layout, (method, defaults)),
         mean_tokens=mean_tokens(row, chips),
         chips=chips,
         node_chips=chips / nodes if nodes else None,
@@ -126,18 +129,18 @@ def method_of(row: Row) -> Method:
     return _METHODS[text]
 
 
-def trainer_of(row: Row, method: Method) -> tuple[str, TrainerDefaults]:
-    """The recipe a framework's name means, and what that framework does by default."""
+def trainer_of(row: Row, method: Method) -> TrainerDefaults:
+    """What the framework of a row is and does by default: the first word of the table that its name holds.
+
+    Full fine-tuning with sharded states under Transformers is DeepSpeed's work.
+    """
     words = f"{row.text('framework')} {row.text('framework_version')}".lower()
-    found = [word for word in _defaults() if word in words]
     adapts = method in {"lora", "qlora", "dora"}
-    defaults = _defaults()[max(found, key=len) if found else "peft" if adapts else "megatron"]
-    for text in (words.partition("(")[0], words):  # what stands in brackets names parts of the framework
-        try:
-            return recipe_named(text), defaults
-        except UnknownNameError:
-            continue
-    return "hf" if adapts else "megatron", defaults
+    found = next((word for word in _defaults() if word in words), "peft" if adapts else "megatron")
+    defaults = _defaults()[found]
+    if defaults.recipe in _TRANSFORMERS and not adapts and re.search(r"zero", row.text("fsdp_or_zero").lower()):
+        return replace(defaults, recipe="deepspeed")
+    return defaults
 
 
 @cache
@@ -145,6 +148,7 @@ def _defaults() -> dict[str, TrainerDefaults]:
     text = resources.files("chipwise.audit").joinpath("data/trainer_defaults.csv").read_text(encoding="utf-8")
     return {
         row["word"]: TrainerDefaults(
+            recipe=row["recipe"],
             shard=cast("Shard", row["shard"]),
             recompute=row["recompute"],
             flash_attention=row["flash_attention"] == "yes",
@@ -191,11 +195,11 @@ def layout_of(row: Row, devices: float, defaults: TrainerDefaults) -> TrainingLa
 
 
 def job_of(
-    row: Row, where: tuple[ModelSpec, Chip], layout: TrainingLayout, how: tuple[Method, str, TrainerDefaults]
+    row: Row, where: tuple[ModelSpec, Chip], layout: TrainingLayout, how: tuple[Method, TrainerDefaults]
 ) -> TrainingJob:
     """The job of a row at its longest sequence."""
     model, chip = where
-    method, trainer, defaults = how
+    method, defaults = how
     micro, micros = batches_of(row, float(layout.dp))
     return TrainingJob(
         method=method,
@@ -205,7 +209,7 @@ def job_of(
         precision=precision_of(row, chip),
         optimizer=_optimizer(row.note.lower()),
         recompute=_recompute(row, defaults),
-        trainer=trainer,
+        trainer=defaults.recipe,
         adapter=_adapter(row, defaults.adapter),
         base_format=_base(row, model, method),
         flash_attention=defaults.flash_attention and not re.search(r"flash att\w*=no", row.note.lower()),
@@ -304,7 +308,7 @@ def mean_tokens(row: Row, chips: float) -> float | None:
 def _settled(case: Case, defaults: TrainerDefaults) -> Case:
     """What the row leaves open: the layout, where no degree is stated; recomputation, where memory decides."""
     open_layout = not any(case.row.text(name) for name in ("tp", "pp", "cp", "dp", "fsdp_or_zero"))
-    if open_layout and case.chips * case.chip.cores > 1 and case.trainer not in {"hf", "litgpt", "ms-swift"}:
+    if open_layout and case.chips * case.chip.cores > 1 and case.trainer not in _ONE_DEVICE:
         case = replace(case, layout=_planned(case))
         micro, micros = batches_of(case.row, float(case.layout.dp))
         case = replace(case, job=replace(case.job, micro_batch=micro, micro_batches=micros))

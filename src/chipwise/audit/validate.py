@@ -40,23 +40,31 @@ class Kind:
     required: tuple[str, ...]
     items_of: Callable[[list[Row], Context], list[Item]]
     predict: Predict
-    by: tuple[str, ...]
-    """What is grouped by where nothing is asked."""
+    by: tuple[tuple[str, ...], ...]
+    """What is grouped by, one after the other, where nothing is asked."""
 
 
 KINDS = {
-    "params": Kind(required=params.REQUIRED, items_of=params.items_of, predict=params.predict, by=("metric", "class")),
+    "params": Kind(
+        required=params.REQUIRED, items_of=params.items_of, predict=params.predict, by=(("metric", "class"),)
+    ),
     "memory": Kind(
-        required=memory.REQUIRED, items_of=memory.items_of, predict=memory.predict, by=("metric", "engine", "version")
+        required=memory.REQUIRED,
+        items_of=memory.items_of,
+        predict=memory.predict,
+        by=(("metric", "source"), ("metric", "engine", "version"), ("metric", "gpu")),
     ),
     "inference": Kind(
         required=inference.REQUIRED,
         items_of=inference.items_of,
         predict=inference.predict,
-        by=("quantity", "load", "source"),
+        by=tuple(("quantity", name) for name in ("load_kind", "source", "hardware", "engine", "family", "evidence")),
     ),
     "training": Kind(
-        required=training.REQUIRED, items_of=training.items_of, predict=training.predict, by=("metric", "source")
+        required=training.REQUIRED,
+        items_of=training.items_of,
+        predict=training.predict,
+        by=tuple(("metric", name) for name in ("source", "hw_family", "method", "framework")),
     ),
 }
 DECISIONS = "decisions"
@@ -80,8 +88,8 @@ def validate(request: ValidateRequest) -> dict[str, Any]:
         write_lines(lines, Path(request.rows))
     if request.kind == DECISIONS:
         return {"kind": request.kind, **decisions(lines, rows=len(rows))}
-    answer = summary(lines, rows=len(rows), by=request.by or kind.by)
-    return {"kind": request.kind, "sample": request.sample, "by": list(request.by or kind.by), **answer}
+    answer = summary(lines, rows=len(rows), by=(request.by,) if request.by else kind.by)
+    return {"kind": request.kind, "sample": request.sample, **answer}
 
 
 def _kind(name: str) -> Kind:

@@ -15,6 +15,7 @@ from chipwise.decide.question import TrainingDemand
 from chipwise.decide.screen import Screened, missing_need, offer, screen
 from chipwise.decide.serving.search import search_serving
 from chipwise.decide.training.search import search_training
+from chipwise.perf.spread import METHOD
 
 if TYPE_CHECKING:
     from chipwise.catalog import Instance
@@ -51,6 +52,7 @@ def decide(question: Question) -> Advice:
         gpu_or_neuron=neuron_object(question, picked, rejected),
         gpu_needed=None,
         benchmark={},
+        warnings=() if isinstance(question.demand, TrainingDemand) else (f"percentiles: {METHOD}",),
     )
 
 

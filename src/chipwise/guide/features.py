@@ -69,7 +69,9 @@ def _format(name: str) -> Callable[[Instance, Chip], Feature]:
 def _mig(instance: Instance, chip: Chip) -> Feature:
     del instance
     most = max((profile.count or 0 for profile in chip.mig_profiles), default=0)
-    return Feature(has=most > 0, amount=f"up to {most} MIG instances", source=f"catalog: {chip.id}")
+    return Feature(
+        has=most > 0, amount=f"up to {most} MIG instances" if most else "no MIG", source=f"catalog: {chip.id}"
+    )
 
 
 def _rounding(instance: Instance, chip: Chip) -> Feature:

@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 
 from chipwise.errors import UnknownNameError
+from chipwise.guide.goals import Setting, goal_card, goal_settings
 from chipwise.guide.ratings import Band, bands
 from chipwise.guide.tables import Row, cite, table
 
@@ -25,7 +26,10 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word explained. `config` is a configuration to copy where the term is a technique; empty otherwise."""
+    """A word explained. `config` is a configuration to copy where the term is a technique; empty otherwise.
+
+    `settings` is what a goal sets, where the term is a goal.
+    """
 
     term: str
     title: str
@@ -40,10 +44,11 @@ class Term:
     diagnoses: tuple[Diagnosis, ...]
     config: str
     source: str
+    settings: tuple[Setting, ...] = ()
 
 
 def explain_term(name: str) -> Term:
-    """The term of that name or alias.
+    """The term or goal of that name or alias.
 
     Raises:
         UnknownNameError: no such term; proposes near ones.
@@ -52,11 +57,35 @@ def explain_term(name: str) -> Term:
     'memory bandwidth, first order'
     """
     folded = name.strip().lower().replace(" ", "-").replace("_", "-")
+    goals = [row["goal"] for row in table("goals")]
+    if folded in goals:
+        return _goal(folded)
     row = _by_name().get(folded)
     if row is None:
-        known = [row["term"] for row in table("terms")]
-        raise UnknownNameError("term", name, _by_name(), listing=f"known: {', '.join(known)}")
+        known = [*(row["term"] for row in table("terms")), *goals]
+        raise UnknownNameError("term", name, [*_by_name(), *goals], listing=f"known: {', '.join(known)}")
     return _term(row)
+
+
+def _goal(name: str) -> Term:
+    """A goal as a term: what it asks, what it measures, what it costs, what it sets."""
+    card = goal_card(name)
+    return Term(
+        term=name,
+        title=f"Goal {card.number}: {name}",
+        aliases=(),
+        meaning=f"{card.question} ({card.scenarios})",
+        equation="",
+        decided_by=card.metrics,
+        factors=f"costs {card.tradeoff}",
+        improve=card.direction,
+        felt="",
+        ratings=(),
+        diagnoses=(),
+        config="",
+        source=card.source,
+        settings=goal_settings(name),
+    )
 
 
 @cache

@@ -55,8 +55,9 @@ class TrainingMemoryInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Bytes on the fullest device; the terms add up to `total_bytes`. Where gradients fill what activations free,
-    `activations_bytes` is what they need beyond that.
+    """Bytes on the fullest device; the terms add up to `total_bytes`.
+
+    Where gradients fill what activations free, `activations_bytes` is what they need beyond that.
     """
 
     weights_bytes: Number
@@ -117,8 +118,9 @@ def shard_counts(shard: str, replicas: Number) -> tuple[Number, Number, Number]:
 
 
 def in_flight(*, pp: Number, vp: Number, micro_batches: Number) -> Number:
-    """Micro-batches whose activations the first stage holds at once: pp with 1F1B, pp (1 + (pp - 1) / (pp vp)) when
-    stages are interleaved; never more than there are.
+    """Micro-batches whose activations the first stage holds at once; never more than there are.
+
+    pp with 1F1B, `pp (1 + (pp - 1) / (pp vp))` when stages are interleaved.
 
     Source: Korthikanti et al., 2022, arXiv:2205.05198, section 4.2.3.
 
@@ -213,8 +215,9 @@ def _base_bytes(job: TrainingJob) -> float:
 
 
 def _adapter_bytes(shards: LayerShards, job: TrainingJob, optimizer: Optimizer) -> Number:
-    """Adapters with their gradients and fp32 moments: the low-rank ones in fp32, copies of embedding and head in
-    bf16. DoRA's magnitudes are lost in rounding.
+    """Adapters with their gradients and fp32 moments.
+
+    The low-rank ones are held in fp32, copies of embedding and head in bf16. DoRA's magnitudes are lost in rounding.
     """
     states = (optimizer.moments * ADAPTER_BYTES + optimizer.state_bytes) * (1.0 - optimizer.on_host)
     copies = embedding_params(shards) if job.adapter.train_embeddings else 0.0

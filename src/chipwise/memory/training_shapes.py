@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from chipwise.memory.training_job import Adapter, TrainingLayout
 from chipwise.parallelism import GemmShard, LayerShard, LayerShards, Number
 
-_ADAPTED = {
+_ADAPTED: Mapping[str, Callable[[GemmShard], bool]] = {
     "query-value": lambda gemm: gemm.part == "attention" and gemm.name.startswith(("q", "v")),
     "attention": lambda gemm: gemm.part == "attention",
     "all-linear": lambda gemm: gemm.part in {"attention", "mlp", "shared-expert"},
@@ -35,10 +36,10 @@ class SavedElements:
     """Elements one token leaves for the backward pass on one device, summed over the layers of the fullest stage.
 
     `stream` is the residual stream and what the norms make of it (`tp` cuts it only with sequence parallelism);
-    `inner` is what attention and MLP keep, `routed` what experts do, `products` the part of both that only the MLP's last matrix needs;
-    `scores` is what attention without a fused kernel keeps for one token of context; `checkpoint` is the input of
-    every layer, all that full recomputation keeps; `layer` is the largest layer's stream and inner, which
-    recomputation brings back one layer at a time.
+    `inner` is what attention and MLP keep, `routed` what experts do, `products` the part of both that only the
+    MLP's last matrix needs; `scores` is what attention without a fused kernel keeps for one token of context;
+    `checkpoint` is the input of every layer, all that full recomputation keeps; `layer` is the largest layer's
+    stream, inner and routed, which recomputation brings back one layer at a time.
     """
 
     stream: Number
@@ -92,8 +93,9 @@ def embedding_params(shards: LayerShards) -> Number:
 
 
 def kept_by(gemms: tuple[GemmShard, ...], parts: frozenset[str]) -> Number:
-    """Elements that the matrices of `parts` leave for one token: the outputs of the first ones (query, key, value;
-    gate, up) and the input of the last one (what is cut along its input).
+    """Elements that the matrices of `parts` leave for one token.
+
+    The outputs of the first ones (query, key, value; gate, up) and the input of the last one (cut along its input).
     """
     own = [gemm for gemm in gemms if gemm.gemm and gemm.part in parts]
     return sum((gemm.cols_in if gemm.reduced else gemm.rows_out for gemm in own), start=0.0)

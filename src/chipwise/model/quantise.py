@@ -17,8 +17,28 @@ from importlib.resources import files
 from chipwise.model.draft import Draft
 from chipwise.model.spec import Experts, Layer, Tower, Weight
 
-_FUSED = (("q_proj", "qkv_proj"), ("k_proj", "qkv_proj"), ("v_proj", "qkv_proj"))
-_FUSED_MLP = (("gate_proj", "gate_up_proj"), ("up_proj", "gate_up_proj"))
+# The other names that checkpoints and engines use for a module, and for the block it stands in.
+_LEAVES: Mapping[str, tuple[str, ...]] = {
+    "q_proj": ("qkv_proj", "wq"),
+    "k_proj": ("qkv_proj", "wk"),
+    "v_proj": ("qkv_proj", "wv"),
+    "o_proj": ("out_proj", "wo"),
+    "gate_proj": ("gate_up_proj", "w1"),
+    "up_proj": ("gate_up_proj", "w3"),
+    "down_proj": ("w2",),
+    "q_a_proj": ("wq_a", "fused_qkv_a_proj", "fused_wqa_wkv"),
+    "q_b_proj": ("wq_b",),
+    "kv_a_proj_with_mqa": ("wkv_a", "fused_qkv_a_proj"),
+    "kv_b_proj": ("wkv_b",),
+    "o_a_proj": ("wo_a",),
+    "o_b_proj": ("wo_b",),
+}
+_LEAVES_OF_ATTENTION: Mapping[str, tuple[str, ...]] = {"kv_proj": ("wkv", "fused_wqa_wkv")}
+_BLOCKS: Mapping[str, tuple[str, ...]] = {
+    "self_attn": ("self_attn", "attn"),
+    "mlp": ("mlp", "ffn", "block_sparse_moe"),
+    "block_sparse_moe": ("block_sparse_moe", "mlp", "ffn"),
+}
 _LAYER_OF = re.compile(r"^(?:model|language_model|text_model|backbone|transformer|decoder|thinker|llm|\.)*\.?layers\.")
 _TOWER_WORDS = ("vision", "visual", "vit", "img", "image", "audio", "embed_vision")
 
@@ -66,10 +86,16 @@ class Names:
 
 
 def _spellings(name: str) -> Iterable[str]:
-    yield name
-    for own, fused in (*_FUSED, *_FUSED_MLP):
-        if name.endswith(own):
-            yield name[: -len(own)] + fused
+    head, dot, leaf = name.rpartition(".")
+    leaves = (leaf, *_LEAVES.get(leaf, ()))
+    if head.endswith("self_attn"):
+        leaves += _LEAVES_OF_ATTENTION.get(leaf, ())
+    tokens = head.split(".")
+    block = next((token for token in tokens if token in _BLOCKS), "")
+    for spelt in _BLOCKS.get(block, ("",)):
+        front = ".".join(spelt if token == block else token for token in tokens) if block else head
+        for last in leaves:
+            yield f"{front}{dot}{last}"
 
 
 def _canonical(name: str) -> str:
@@ -140,9 +166,10 @@ class Scheme:
 
     @property
     def main_format(self) -> str:
-        """The format most weights have: that of the most general rule."""
+        """The format most weights have: the experts' own, or that of the most general rule."""
         formats = [rule.format for rule in self.rules if rule.format]
-        return formats[-1] if formats else "unknown"
+        experts = next((rule.format for rule in self.rules if rule.format and rule.experts_only), None)
+        return experts or (formats[-1] if formats else "unknown")
 
     @property
     def by_layer(self) -> bool:

@@ -18,7 +18,7 @@ from chipwise.model.families import reader
 from chipwise.model.keys import Keys
 from chipwise.model.nested import as_mapping, read_part
 from chipwise.model.quantise import Scheme, at_dtype, bits_per_weight, quantised
-from chipwise.model.schemes import scheme_of
+from chipwise.model.schemes import scheme_of, with_expert_dtype
 from chipwise.model.spec import Architecture, Attention, ModelSpec, ParamsSource, Quantisation
 
 DTYPE_FORMATS = {
@@ -171,7 +171,7 @@ def find_scheme(config: Mapping[str, Any], sidecar: Mapping[str, Any]) -> Scheme
     for candidate in candidates:
         scheme = scheme_of(candidate)
         if scheme is not None:
-            return scheme
+            return with_expert_dtype(scheme, config.get("expert_dtype"))
     return None
 
 

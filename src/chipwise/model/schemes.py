@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from chipwise.model.nested import as_mapping
@@ -28,6 +29,18 @@ def scheme_of(config: Config) -> Scheme | None:
         method = "compressed-tensors"
     read = _METHODS.get(method)
     return read(config) if read else _by_bits(config, method or "unknown")
+
+
+# DeepSeek-V4 names the format of its experts apart: 4-bit values with one UE8M0 scale every 32.
+_EXPERT_DTYPES = {"fp4": "mxfp4", "mxfp4": "mxfp4", "nvfp4": "nvfp4"}
+
+
+def with_expert_dtype(scheme: Scheme, expert_dtype: object) -> Scheme:
+    """The scheme with the experts' own format, where a config says it beside a scheme for the whole model."""
+    chosen = _EXPERT_DTYPES.get(expert_dtype.lower()) if isinstance(expert_dtype, str) else None
+    if not chosen or any(rule.names is not None for rule in scheme.rules):
+        return scheme
+    return replace(scheme, rules=(Rule(format=chosen, experts_only=True), *scheme.rules))
 
 
 def _skipped(config: Config) -> Names:

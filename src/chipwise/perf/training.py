@@ -26,8 +26,9 @@ OPTIMIZER_PASSES = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The generation phase of reinforcement learning: seconds a step from a serving rate, and whether it runs beside
-    the update on devices of its own (asynchronous, one step behind) or in turn on the same ones.
+    """The generation phase of reinforcement learning: seconds a step, from a serving rate.
+
+    `overlapped`: it runs beside the update on devices of its own, one step behind; else in turn on the same ones.
     """
 
     seconds_s: Number
@@ -146,8 +147,10 @@ def _optimizer_s(given: TrainingInput, trained: DeviceParams, recipe: Recipe) ->
 
 
 def _other_passes(job: TrainingJob, busy: Seconds) -> Number:
-    """Forward passes of the models that are not trained, a micro-batch: the reference of DPO (and its second answer
-    is in the batch), reference and old policy of GRPO, reward and a trained critic beside them in PPO.
+    """Passes beside the update, a micro-batch.
+
+    The reference of DPO (both answers are in the batch); reference and old policy of GRPO; in PPO these, the reward
+    model and a critic that is trained (three passes).
     """
     forward = (busy.device_s - busy.recompute_s) / 3.0
     return forward * {"dpo": 1.0, "grpo": 2.0, "ppo": 6.0}.get(job.method, 0.0)

@@ -13,7 +13,7 @@ from chipwise.parallelism import Number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCoefficients:
-    """Efficiencies (of sheet rates), overlaps (fractions hidden behind compute) and overheads. Every field broadcasts."""
+    """Efficiencies (of sheet rates), overlaps (shares hidden behind compute), overheads. Every field broadcasts."""
 
     gemm_fraction: Number
     """Of the dense peak of the job's format, reached by large GEMMs."""

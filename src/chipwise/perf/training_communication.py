@@ -93,8 +93,9 @@ def _tp(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, fabric: F
 
 
 def _copies_sent(per_token: int, nodes: Number) -> Number:
-    """Copies of a token that leave for experts: one for each expert in a node, across nodes one for each node met,
-    `nodes (1 - (1 - 1 / nodes)^k)`; the node's own link hands them on.
+    """Copies of a token that leave for experts: one for each expert in a node, across nodes one for each node met.
+
+    `nodes (1 - (1 - 1 / nodes)^k)` nodes are met on average; the node's own link hands the copies on.
     """
     met = nodes * (1.0 - (1.0 - 1.0 / np.maximum(nodes, 1.0)) ** per_token)
     return np.where(nodes > 1, np.minimum(met, per_token), per_token)

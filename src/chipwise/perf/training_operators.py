@@ -72,10 +72,10 @@ def stage_share(shards: LayerShards, layout: TrainingLayout) -> Number:
 
 
 def context_tokens(layer: LayerShard, job: TrainingJob) -> Number:
-    """Tokens one query looks at on average: half of a causal sequence (all of it without a fused kernel), at most
-    the window of a windowed layer.
+    """Tokens one query looks at on average.
 
-    Recurrent layers work in chunks and count their chunk and their state.
+    Half of a causal sequence (all of it without a fused kernel), at most the window of a windowed layer. Recurrent
+    layers work in chunks and count their chunk.
     """
     cache = layer.cache
     whole = job.seq_len * (0.5 if cache.causal and job.flash_attention else 1.0)
@@ -154,10 +154,10 @@ def _times(part: Triple, count: Number) -> Triple:
 
 
 def _touched(shards: LayerShards, layout: TrainingLayout, job: TrainingJob) -> tuple[Number, Number]:
-    """Elements a token leaves in its layers, evenly over the stages, and those of its routed experts among them:
-    what norms, activations, casts and permutations touch.
+    """Elements a token leaves in its layers, evenly over the stages, and those it leaves in routed experts.
 
-    Without a fused attention kernel the scores, heads x sequence a token, are among the first.
+    Norms, activations, casts and permutations touch them. Without a fused attention kernel the scores,
+    heads x sequence a token, are among the first.
     """
     saved = saved_elements(shards, layout)
     held = sum((layer.count for layer in shards.layers), start=0.0)
@@ -182,7 +182,8 @@ def micro_batch_seconds(
     """Seconds of forward, backward and recomputation of one micro-batch on one device.
 
     `t = FLOPs / (peak x fraction) + bytes / (bandwidth x fraction)` for GEMMs, `FLOPs / (peak x fraction)` for
-    attention (a GEMM like others without a fused kernel), bytes over bandwidth for the rest. The host waits where launching takes longer than computing.
+    attention (a GEMM like others without a fused kernel), bytes over bandwidth for the rest. The host waits where
+    launching takes longer than computing.
 
     Args:
         work: of one forward pass.
@@ -253,7 +254,7 @@ def model_flops(*, shards: LayerShards, layout: TrainingLayout, job: TrainingJob
     looked: Number = 0.0
     for layer in shards.layers:
         own = sum((g.rows_out * g.cols_in for g in layer.gemms if g.gemm), start=0.0) * layout.tp
-        routed = 0.0
+        routed: Number = 0.0
         if layer.experts is not None:
             cut = np.maximum(layout.tp / np.maximum(layout.ep, 1.0), 1.0)
             each = sum((g.rows_out * g.cols_in for g in layer.experts.gemms), start=0.0) * cut

@@ -37,6 +37,7 @@ _TONES = {
     "misleading": warn,
     "unverifiable": dim,
 }
+_CELL, _ROOM, _FEW_ROWS = 40, 120, 40
 _WIDE = {
     *("why", "note", "claim", "right", "bottleneck", "role", "needed_when", "effect", "rule", "caution", "value"),
     *("guide_possible", "right_possible", "instances", "remedy", "condition", "today", "training", "tradeoff"),
@@ -65,7 +66,7 @@ def _section(answer: Answer) -> Iterator[Block]:
     yield from _flow(answer["boxes"])
     for table in answer["tables"]:
         yield Heading(line=line(table["title"]))
-        yield _plain_table(table["columns"], table["rows"])
+        yield from _shown(table["columns"], table["rows"])
     amiss = [one for one in answer["claims"] if one["verdict"] not in {"right", "unverifiable"}]
     if amiss:
         yield Heading(line=line("What is not right here", dim("  "), dim(plural(len(amiss), "claim"))))
@@ -105,6 +106,18 @@ def _box(one: Answer) -> Line:
     if one["note"]:
         parts.append(warn(f" ({one['note']})"))
     return line(*parts, dim(f"  {one['where']}"))
+
+
+def _shown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Block]:
+    """A table, or where it is too wide to be read as one, a record a row."""
+    longest = [max([len(name), *(min(len(row[place]), _CELL) for row in rows)]) for place, name in enumerate(columns)]
+    if sum(longest) <= _ROOM or len(rows) > _FEW_ROWS:
+        yield _plain_table(columns, rows)
+        return
+    for row in rows:
+        yield Text(line=line(strong(row[0]), dim(f"  {row[-1]}")), indent=1)
+        cells = [(name, value) for name, value in zip(columns[1:-1], row[1:-1], strict=True) if value]
+        yield Pairs(rows=tuple((name.replace("_", " "), _cell(name, value)) for name, value in cells), indent=2)
 
 
 def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -247,8 +260,16 @@ def _term(answer: Answer) -> Iterator[Block]:
         yield Bullets(items=steps, mark=dim("-"), indent=1)
     if answer["config"]:
         yield Heading(line=line("Configuration"))
-        yield Commands(lines=(f"# {answer['config']}",), indent=1)
+        yield Text(line=line(accent(answer["config"])), indent=1)
+    if answer["settings"]:
+        yield Heading(line=line("What it sets"))
+        yield Pairs(rows=tuple((one["setting"], _setting(one)) for one in answer["settings"]), indent=1)
     yield Text(line=line(dim(answer["source"])))
+
+
+def _setting(one: Answer) -> Line:
+    erratum = warn(f"  see {one['erratum']}") if one["erratum"] else ""
+    return line(strong(one["value"]), f"  {one['why']}", erratum, dim(f"  {one['source']}"))
 
 
 def _grades(ratings: Sequence[Answer]) -> Table:

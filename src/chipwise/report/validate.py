@@ -26,7 +26,7 @@ from chipwise.report.phrases import DASH, amount, plural
 Answer = Mapping[str, Any]
 _RIGHT = (0.7, 0.9)
 """Where the share of measurements within an 80 % range should lie."""
-_SHOWN_GROUPS = 24
+_SHOWN_GROUPS = 16
 _SHOWN_TERMS = 3
 
 
@@ -36,9 +36,8 @@ def validate_page(answer: Answer) -> Document:
     blocks += [Heading(line=line("By metric")), _metrics(answer)]
     if answer["classification"]:
         blocks += [Heading(line=line("Fits or runs out of memory")), _recalls(answer["classification"])]
-    if answer["groups"]:
-        keys = list(answer["groups"][0]["key"])
-        blocks += [Heading(line=line(f"By {', '.join(keys)}")), _groups(answer["groups"], keys)]
+    for keys, own in _groupings(answer["groups"]).items():
+        blocks += [Heading(line=line(f"By {', '.join(keys)}")), _groups(own, keys)]
     if answer["worst"]:
         blocks += [Heading(line=line("Furthest off")), _worst(answer["worst"])]
     return Document(blocks=tuple(blocks))
@@ -105,7 +104,15 @@ def _recalls(recalls: Answer) -> Pairs:
     return Pairs(rows=tuple((label, line(_percent(recalls[name]))) for name, label in names.items()))
 
 
-def _groups(groups: list[Answer], keys: list[str]) -> Table:
+def _groupings(groups: list[Answer]) -> dict[tuple[str, ...], list[Answer]]:
+    """The groups of equal keys together."""
+    found: dict[tuple[str, ...], list[Answer]] = {}
+    for one in groups:
+        found.setdefault(tuple(one["key"]), []).append(one)
+    return found
+
+
+def _groups(groups: list[Answer], keys: tuple[str, ...]) -> Table:
     columns = (
         *(Column(title=key) for key in keys),
         Column(title="n", right=True),

@@ -47,7 +47,7 @@ def memory_failure(layout: Layout, option: PrecisionOption, short_bytes: float) 
 
 
 def _slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
-    column = int(np.nanargmin(evaluated.miss[row]))
+    column = int(np.argmin(np.where(np.isnan(evaluated.miss[row]), np.inf, evaluated.miss[row])))
     ttft, tpot = float(evaluated.ttft_p99_s[row, column]), float(evaluated.tpot_p99_s[row, column])
     over = {
         "P99 TTFT": (ttft, demand.ttft_p99_s),

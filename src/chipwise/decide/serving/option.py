@@ -16,7 +16,7 @@ from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.guide import grade
 from chipwise.perf.serving import predict_serving
-from chipwise.perf.spread import METHOD, tpot_spread, ttft_spread
+from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _latency(spread: tuple[Spread, Spread]) -> Latency:
         tpot_s=_percentiles(tpot),
         rating_ttft=grade("ttft", "p99", finite(ttft.p99)),
         rating_tpot=grade("tpot", "mean", finite(tpot.mean)),
-        method=METHOD,
+        method="analytic",
     )
 
 

@@ -1,0 +1,293 @@
+"""Training memory: worked numbers, what must shrink what, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chipwise.errors import InputError, UnknownNameError
+from chipwise.memory.training import (
+    RolesInput,
+    TrainingMemory,
+    TrainingMemoryInput,
+    in_flight,
+    shard_counts,
+    state_bytes,
+    training_memory,
+)
+from chipwise.memory.training_budget import size_training, training_changes
+from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
+from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, layout_problem
+from chipwise.memory.training_recipes import optimizer_of, optimizers, recipe_named, recipe_of, recipes
+from chipwise.model import Attention, Experts, Layer, ModelSpec, Weight
+
+GB = 1e9
+A_70B_PARAMS = 70_553_706_496
+
+
+def weight(name: str, part: str, shape: tuple[int, int], units: int = 1, cut: str = "out") -> Weight:
+    return Weight(name=name, part=part, out_features=shape[0], in_features=shape[1], tp_units=units, cut=cut)  # type: ignore[arg-type]  # short fixtures
+
+
+def decoder(  # a Llama shape: hidden, MLP width, query heads, KV heads, layers, vocabulary
+    *, hidden: int, wide: int, heads: int, kv_heads: int, layers: int, vocab: int, experts: int = 0
+) -> ModelSpec:
+    head = hidden // heads
+    attention = (
+        weight("q", "attention", (hidden, hidden), heads),
+        weight("k", "attention", (kv_heads * head, hidden), kv_heads),
+        weight("v", "attention", (kv_heads * head, hidden), kv_heads),
+        weight("o", "attention", (hidden, hidden), heads, "in"),
+    )
+    part = "expert" if experts else "mlp"
+    feed = (
+        weight("gate", part, (wide, hidden), wide),
+        weight("up", part, (wide, hidden), wide),
+        weight("down", part, (hidden, wide), wide, "in"),
+    )
+    norms = tuple(replace(weight("norm", "norm", (hidden, 1)), gemm=False) for _ in range(2))
+    layer = Layer(
+        count=layers,
+        attention=Attention(
+            kind="full", query_heads=heads, kv_heads=kv_heads, head_dim=head, value_head_dim=head
+        ),
+        weights=attention + norms + (() if experts else feed),
+        experts=Experts(routed=experts, per_token=2, weights=feed) if experts else None,
+    )
+    return ModelSpec(
+        name="test",
+        model_type="llama",
+        architecture="dense-llm",
+        layers=(layer,),
+        outer=(
+            replace(weight("embedding", "embedding", (vocab, hidden), vocab), gemm=False),
+            weight("head", "head", (vocab, hidden), vocab),
+            replace(weight("norm", "norm", (hidden, 1)), gemm=False),
+        ),
+        hidden_size=hidden,
+        vocab_size=vocab,
+        max_context_tokens=8192,
+        dtype="bfloat16",
+        params_source="config",
+    )
+
+
+LLAMA_70B = decoder(hidden=8192, wide=28672, heads=64, kv_heads=8, layers=80, vocab=128256)
+LLAMA_8B = decoder(hidden=4096, wide=14336, heads=32, kv_heads=8, layers=32, vocab=128256)
+MOE = decoder(hidden=2048, wide=1024, heads=16, kv_heads=4, layers=24, vocab=32000, experts=64)
+JOB = TrainingJob(method="pretrain", seq_len=4096, micro_batch=1, micro_batches=8)
+
+
+def held(model: ModelSpec = LLAMA_8B, *, layout: TrainingLayout | None = None, job: TrainingJob = JOB) -> TrainingMemory:
+    return training_memory(TrainingMemoryInput(model=model, layout=layout or TrainingLayout(), job=job))
+
+
+def states(memory: TrainingMemory) -> float:
+    return float(memory.weights_bytes + memory.gradients_bytes + memory.optimizer_bytes)
+
+
+def test_adamw_in_mixed_precision_takes_18_bytes_a_parameter() -> None:
+    assert LLAMA_70B.params_total == A_70B_PARAMS
+    assert states(held(LLAMA_70B)) == pytest.approx(18 * A_70B_PARAMS, rel=1e-9)
+    sixteen = held(LLAMA_70B, job=replace(JOB, trainer="deepspeed"))
+    assert states(sixteen) == pytest.approx(16 * A_70B_PARAMS, rel=1e-9)
+
+
+def test_zero_1_2_and_3_cut_what_they_say() -> None:
+    by_shard = {
+        shard: held(layout=TrainingLayout(dp=8, shard=shard)) for shard in ("none", "zero1", "zero2", "zero3")
+    }
+    whole = by_shard["none"]
+    assert by_shard["zero1"].optimizer_bytes == pytest.approx(float(whole.optimizer_bytes) / 8)
+    assert by_shard["zero1"].gradients_bytes == whole.gradients_bytes
+    assert by_shard["zero2"].gradients_bytes == pytest.approx(float(whole.gradients_bytes) / 8)
+    assert by_shard["zero2"].weights_bytes == whole.weights_bytes
+    assert by_shard["zero3"].weights_bytes == pytest.approx(float(whole.weights_bytes) / 8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(power=st.integers(1, 6))
+def test_fsdp_over_twice_the_devices_halves_the_states(power: int) -> None:
+    one = states(held(layout=TrainingLayout(dp=2**power, shard="zero3")))
+    two = states(held(layout=TrainingLayout(dp=2 ** (power + 1), shard="zero3")))
+    assert two == pytest.approx(one / 2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seq_len=st.integers(512, 16384), micro_batch=st.integers(1, 8), pp=st.sampled_from([1, 2, 4]))
+def test_more_recomputation_never_takes_more(seq_len: int, micro_batch: int, pp: int) -> None:
+    job = replace(JOB, seq_len=seq_len, micro_batch=micro_batch)
+    layout = TrainingLayout(pp=pp)
+    none, selective, full = (
+        float(held(layout=layout, job=replace(job, recompute=mode)).total_bytes)
+        for mode in ("none", "selective", "full")  # type: ignore[arg-type]  # literals
+    )
+    assert full < selective < none
+
+
+@settings(max_examples=25, deadline=None)
+@given(seq_len=st.integers(512, 8192), micro_batch=st.integers(1, 8))
+def test_memory_grows_with_sequence_micro_batch_and_layers(seq_len: int, micro_batch: int) -> None:
+    job = replace(JOB, seq_len=seq_len, micro_batch=micro_batch)
+    base = float(held(job=job).total_bytes)
+    assert float(held(job=replace(job, seq_len=seq_len + 64)).total_bytes) > base
+    assert float(held(job=replace(job, micro_batch=micro_batch + 1)).total_bytes) > base
+    deeper = replace(LLAMA_8B, layers=(replace(LLAMA_8B.layers[0], count=33),))
+    assert float(held(deeper, job=job).total_bytes) > base
+
+
+def test_a_tensor_parallel_device_keeps_half_of_a_layers_activations() -> None:
+    one = held(layout=TrainingLayout(tp=1))
+    two = held(layout=TrainingLayout(tp=2))
+    assert float(two.activations_bytes) == pytest.approx(float(one.activations_bytes) / 2, rel=0.01)
+    apart = held(layout=TrainingLayout(tp=2, sequence_parallel=False))
+    assert float(apart.activations_bytes) > float(two.activations_bytes)
+
+
+def test_saved_activations_of_a_layer_by_hand() -> None:
+    # h = 4096, KV 1024, MLP 14336: 4 h + (h + 1024 + 1024) + h + 3 x 14336 = 81,920... elements of 2 bytes
+    elements = 4 * 4096 + (4096 + 1024 + 1024) + 4096 + 3 * 14336
+    recipe = recipes()["megatron"]
+    logits = 4096 * 128256 * recipe.logits_bytes
+    expected = 4096 * 32 * elements * 2 * recipe.activation_factor + logits
+    assert float(held().activations_bytes) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_fused_loss_holds_no_logits() -> None:
+    freed = float(held().activations_bytes) - float(held(job=replace(JOB, fused_loss=True)).activations_bytes)
+    assert freed == pytest.approx(4096 * 128256 * recipes()["megatron"].logits_bytes)
+
+
+def test_scores_are_kept_only_without_a_fused_attention_kernel() -> None:
+    plain = held(job=replace(JOB, flash_attention=False))
+    extra = float(plain.activations_bytes) - float(held().activations_bytes)
+    assert extra == pytest.approx(4096 * 4096 * 32 * 32 * 5, rel=1e-6)
+
+
+def test_adapters_are_tiny_and_the_base_has_no_states() -> None:
+    job = replace(JOB, method="lora", trainer="hf", adapter=Adapter(rank=16, targets="all-linear"))
+    memory = held(LLAMA_70B, job=job)
+    assert memory.gradients_bytes == 0.0
+    assert memory.optimizer_bytes == 0.0
+    assert float(memory.weights_bytes) == pytest.approx(2 * A_70B_PARAMS, rel=1e-9)
+    # per layer: q, o 2 x 16384; k, v 2 x 9216; gate, up, down 3 x 36864 -> x 16 x 80 layers x 16 bytes
+    assert float(memory.adapters_bytes) == pytest.approx((2 * 16384 + 2 * 9216 + 3 * 36864) * 16 * 80 * 16)
+    assert float(memory.adapters_bytes) < 0.03 * float(memory.weights_bytes)
+
+
+def test_qlora_holds_the_layers_in_4_bits_and_embeddings_in_16() -> None:
+    job = replace(JOB, method="qlora", trainer="hf")
+    outer = 2 * 128256 * 8192 + 8192
+    layers = A_70B_PARAMS - outer
+    assert float(held(LLAMA_70B, job=job).weights_bytes) == pytest.approx(layers * 4.5 / 8 + outer * 2, rel=0.01)
+
+
+def test_optimizers_differ_as_they_should() -> None:
+    def of(name: str) -> float:
+        return float(held(job=replace(JOB, optimizer=name)).optimizer_bytes)
+
+    assert of("sgd") < of("adafactor") < of("adamw-8bit") < of("muon") < of("adamw")
+    assert of("paged-adamw") == 0.0
+    assert held(job=replace(JOB, offload="optimizer")).optimizer_bytes == 0.0
+
+
+def test_experts_are_shared_out_over_data_parallel_devices() -> None:
+    alone = held(MOE, layout=TrainingLayout(dp=8, shard="zero1"))
+    dealt = held(MOE, layout=TrainingLayout(dp=8, ep=8, shard="zero1"))
+    experts = 24 * 64 * 3 * 2048 * 1024 * 2
+    assert float(alone.weights_bytes) - float(dealt.weights_bytes) == pytest.approx(experts * 7 / 8)
+
+
+def test_reinforcement_learning_holds_the_other_models() -> None:
+    roles = RolesInput(frozen=(LLAMA_8B, LLAMA_8B), trained=(LLAMA_8B,), generation_tp=1, generation_cache_bytes=5e9)
+    question = TrainingMemoryInput(
+        model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, method="ppo"), roles=roles
+    )
+    memory = training_memory(question)
+    alone = held(job=replace(JOB, method="ppo"))
+    assert float(memory.weights_bytes) == pytest.approx(5 * float(alone.weights_bytes))
+    assert float(memory.optimizer_bytes) == pytest.approx(2 * float(alone.optimizer_bytes))
+    assert memory.cache_bytes == 5e9
+
+
+def test_one_call_sizes_many_layouts() -> None:
+    tp = np.array([1.0, 2.0, 4.0, 8.0])
+    many = held(LLAMA_70B, layout=TrainingLayout(tp=tp, dp=8, shard="zero1"))
+    each = [held(LLAMA_70B, layout=TrainingLayout(tp=int(one), dp=8, shard="zero1")) for one in tp]
+    assert np.allclose(many.total_bytes, [float(one.total_bytes) for one in each])
+
+
+def test_the_budget_adds_up_to_the_capacity() -> None:
+    for capacity in (40e9, 800e9):
+        question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=JOB)
+        answer = size_training(question, capacity_bytes=capacity)
+        terms = sum(float(np.asarray(term)) for term in answer.budget.terms().values())
+        assert terms + float(answer.budget.free_bytes) == pytest.approx(capacity + float(answer.shortfall_bytes))
+        assert answer.fits == (answer.shortfall_bytes == 0.0)
+    assert not (float(answer.budget.free_bytes) > 0 and float(answer.shortfall_bytes) > 0)
+
+
+def test_an_8b_full_fine_tune_does_not_fit_one_80_gb_chip_but_adapters_do() -> None:
+    full = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, method="full-ft"))
+    assert not training_fits(full, 80 * GB)
+    lora = replace(full, job=replace(JOB, method="lora", seq_len=2048))
+    assert training_fits(lora, 80 * GB)
+    changes = training_changes(full, capacity_bytes=80 * GB)
+    assert all(change.frees_bytes > 0 for change in changes)
+    assert any(change.enough for change in changes if "adapters" in change.change)
+
+
+def test_the_least_recomputation_that_fits_is_taken() -> None:
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(dp=64, shard="zero3"), job=JOB)
+    assert least_recompute(question, 80e9).job.recompute == "none"
+    assert least_recompute(question, 20e9).job.recompute == "full"
+
+
+def test_candidate_layouts_are_legal_and_use_every_device() -> None:
+    found = candidate_layouts(model=LLAMA_70B, job=JOB, devices=64, node_devices=8)
+    assert {float(one.devices) for one in found} == {64.0}
+    assert {one.tp for one in found} == {1, 2, 4, 8}
+    assert all(layout_problem(LLAMA_70B, one) is None for one in found)
+    assert {one.ep for one in candidate_layouts(model=MOE, job=JOB, devices=16, node_devices=8)} >= {8}
+
+
+def test_pieces() -> None:
+    assert shard_counts("zero3", 4) == (4, 4, 4)
+    assert float(in_flight(pp=8, vp=1, micro_batches=2)) == 2.0
+    pieces = state_bytes(
+        params=1.0, recipe=recipes()["megatron"], optimizer=optimizers()["adamw"], shards=(1.0, 1.0, 1.0)
+    )
+    assert (pieces.weights_bytes, pieces.gradients_bytes, pieces.optimizer_bytes) == (2.0, 4.0, 12.0)
+
+
+def test_trainers_are_known_by_the_names_sources_print() -> None:
+    assert recipe_named("Megatron-Bridge (NeMo)") == "nemo"
+    assert recipe_named("Megatron-DeepSpeed") == "megatron-deepspeed"
+    assert recipe_named("HF PEFT 0.19.2.dev0") == "hf"
+    assert recipe_of(replace(JOB, method="qlora")).name == "hf"
+    with pytest.raises(UnknownNameError):
+        recipe_named("abacus")
+
+
+@pytest.mark.parametrize("change", [{"seq_len": 0}, {"micro_batch": -1}, {"micro_batches": 0}])
+def test_a_step_without_tokens_is_refused(change: dict[str, int]) -> None:
+    with pytest.raises(InputError):
+        replace(JOB, **change)  # type: ignore[arg-type]  # parametrised
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UnknownNameError):
+        replace(JOB, method="pre-train")  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(UnknownNameError):
+        optimizer_of(replace(JOB, optimizer="adamz"))
+
+
+def test_layouts_that_cannot_be_say_why() -> None:
+    assert "mixture-of-experts" in str(layout_problem(LLAMA_8B, TrainingLayout(ep=8, dp=8)))
+    assert "does not divide" in str(layout_problem(MOE, TrainingLayout(ep=7, dp=7)))
+    assert "layers" in str(layout_problem(LLAMA_8B, TrainingLayout(pp=16, vp=4)))
+    assert "tp x cp x dp" in str(layout_problem(MOE, TrainingLayout(ep=8, dp=4)))
