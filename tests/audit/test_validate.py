@@ -165,6 +165,8 @@ def test_refusals(write: Write, tmp_path: Path, served: dict[str, Any]) -> None:
         validate(ValidateRequest(kind="inferense", file=file))
     with pytest.raises(InputError, match="cannot be read"):
         validate(ValidateRequest(kind="memory", file=str(tmp_path / "none.csv")))
+    with pytest.raises(InputError, match="no measurement"):
+        validate(ValidateRequest(kind="memory", file=file))
     with pytest.raises(InputError, match="--models"):
         validate(ValidateRequest(kind="inference", file=file, models=str(tmp_path / "none")))
     with pytest.raises(InputError, match="cannot be written"):

@@ -12,8 +12,7 @@ from chipwise.units import Range
 
 
 def standing(name: str, metric: Range, cost: float | None, kind: str | None = "api", chips: int = 8) -> Standing:
-    hourly = None if cost is None else Range.around(cost, factor=1.0)
-    return Standing(name=name, metric=metric, usd_per_hour=hourly, price_kind=kind, chips=chips)
+    return Standing(name=name, metric=metric, usd=cost, price_kind=kind, chips=chips)
 
 
 def names(groups: list[list[Standing]]) -> list[list[str]]:

@@ -230,7 +230,7 @@ def test_help_lists_every_command_with_what_it_does() -> None:
     ],
 )
 def test_a_process_exits_as_promised(arguments: list[str], status: int) -> None:
-    command = [sys.executable, "-m", "chipwise.interfaces.cli", *arguments]
+    command = [sys.executable, "-m", "chipwise", *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert result.returncode == status
     json.loads(result.stdout)

@@ -112,7 +112,7 @@ def test_contradictions_and_unknown_formats_are_refused(values: dict[str, Any]) 
 def test_a_reader_who_leaves_is_met_in_silence() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "chipwise.interfaces.cli", "catalog", "list"]
+    command = [sys.executable, "-m", "chipwise", "catalog", "list"]
     result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (result.returncode, result.stderr) == (0, b"")

@@ -33,15 +33,15 @@ def weight(name: str, part: str, shape: tuple[int, int], units: int = 1, cut: st
     return Weight(name=name, part=part, out_features=shape[0], in_features=shape[1], tp_units=units, cut=cut)  # type: ignore[arg-type]  # short fixtures
 
 
-def decoder(  # a Llama shape: hidden, MLP width, query heads, KV heads, layers, vocabulary
-    *, hidden: int, wide: int, heads: int, kv_heads: int, layers: int, vocab: int, experts: int = 0
-) -> ModelSpec:
-    head = hidden // heads
+def decoder(*, hidden: int, wide: int, heads: tuple[int, int], layers: int, vocab: int, experts: int = 0) -> ModelSpec:
+    """A Llama shape; `heads` are query and KV heads."""
+    query_heads, kv_heads = heads
+    head = hidden // query_heads
     attention = (
-        weight("q", "attention", (hidden, hidden), heads),
+        weight("q", "attention", (hidden, hidden), query_heads),
         weight("k", "attention", (kv_heads * head, hidden), kv_heads),
         weight("v", "attention", (kv_heads * head, hidden), kv_heads),
-        weight("o", "attention", (hidden, hidden), heads, "in"),
+        weight("o", "attention", (hidden, hidden), query_heads, "in"),
     )
     part = "expert" if experts else "mlp"
     feed = (
@@ -53,7 +53,7 @@ def decoder(  # a Llama shape: hidden, MLP width, query heads, KV heads, layers,
     layer = Layer(
         count=layers,
         attention=Attention(
-            kind="full", query_heads=heads, kv_heads=kv_heads, head_dim=head, value_head_dim=head
+            kind="full", query_heads=query_heads, kv_heads=kv_heads, head_dim=head, value_head_dim=head
         ),
         weights=attention + norms + (() if experts else feed),
         experts=Experts(routed=experts, per_token=2, weights=feed) if experts else None,
@@ -76,13 +76,15 @@ def decoder(  # a Llama shape: hidden, MLP width, query heads, KV heads, layers,
     )
 
 
-LLAMA_70B = decoder(hidden=8192, wide=28672, heads=64, kv_heads=8, layers=80, vocab=128256)
-LLAMA_8B = decoder(hidden=4096, wide=14336, heads=32, kv_heads=8, layers=32, vocab=128256)
-MOE = decoder(hidden=2048, wide=1024, heads=16, kv_heads=4, layers=24, vocab=32000, experts=64)
+LLAMA_70B = decoder(hidden=8192, wide=28672, heads=(64, 8), layers=80, vocab=128256)
+LLAMA_8B = decoder(hidden=4096, wide=14336, heads=(32, 8), layers=32, vocab=128256)
+MOE = decoder(hidden=2048, wide=1024, heads=(16, 4), layers=24, vocab=32000, experts=64)
 JOB = TrainingJob(method="pretrain", seq_len=4096, micro_batch=1, micro_batches=8)
 
 
-def held(model: ModelSpec = LLAMA_8B, *, layout: TrainingLayout | None = None, job: TrainingJob = JOB) -> TrainingMemory:
+def held(
+    model: ModelSpec = LLAMA_8B, *, layout: TrainingLayout | None = None, job: TrainingJob = JOB
+) -> TrainingMemory:
     return training_memory(TrainingMemoryInput(model=model, layout=layout or TrainingLayout(), job=job))
 
 
@@ -98,9 +100,7 @@ def test_adamw_in_mixed_precision_takes_18_bytes_a_parameter() -> None:
 
 
 def test_zero_1_2_and_3_cut_what_they_say() -> None:
-    by_shard = {
-        shard: held(layout=TrainingLayout(dp=8, shard=shard)) for shard in ("none", "zero1", "zero2", "zero3")
-    }
+    by_shard = {shard: held(layout=TrainingLayout(dp=8, shard=shard)) for shard in ("none", "zero1", "zero2", "zero3")}
     whole = by_shard["none"]
     assert by_shard["zero1"].optimizer_bytes == pytest.approx(float(whole.optimizer_bytes) / 8)
     assert by_shard["zero1"].gradients_bytes == whole.gradients_bytes
@@ -124,7 +124,7 @@ def test_more_recomputation_never_takes_more(seq_len: int, micro_batch: int, pp:
     layout = TrainingLayout(pp=pp)
     none, selective, full = (
         float(held(layout=layout, job=replace(job, recompute=mode)).total_bytes)
-        for mode in ("none", "selective", "full")  # type: ignore[arg-type]  # literals
+        for mode in ("none", "selective", "full")
     )
     assert full < selective < none
 
@@ -204,9 +204,7 @@ def test_experts_are_shared_out_over_data_parallel_devices() -> None:
 
 def test_reinforcement_learning_holds_the_other_models() -> None:
     roles = RolesInput(frozen=(LLAMA_8B, LLAMA_8B), trained=(LLAMA_8B,), generation_tp=1, generation_cache_bytes=5e9)
-    question = TrainingMemoryInput(
-        model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, method="ppo"), roles=roles
-    )
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, method="ppo"), roles=roles)
     memory = training_memory(question)
     alone = held(job=replace(JOB, method="ppo"))
     assert float(memory.weights_bytes) == pytest.approx(5 * float(alone.weights_bytes))
@@ -228,7 +226,7 @@ def test_the_budget_adds_up_to_the_capacity() -> None:
         terms = sum(float(np.asarray(term)) for term in answer.budget.terms().values())
         assert terms + float(answer.budget.free_bytes) == pytest.approx(capacity + float(answer.shortfall_bytes))
         assert answer.fits == (answer.shortfall_bytes == 0.0)
-    assert not (float(answer.budget.free_bytes) > 0 and float(answer.shortfall_bytes) > 0)
+        assert not (float(answer.budget.free_bytes) > 0 and float(answer.shortfall_bytes) > 0)
 
 
 def test_an_8b_full_fine_tune_does_not_fit_one_80_gb_chip_but_adapters_do() -> None:

@@ -149,7 +149,9 @@ def test_experts_go_by_many_names(target: str) -> None:
 
 
 def test_experts_may_have_a_format_of_their_own() -> None:
-    spec = read({"quant_method": "fp8", "weight_block_size": [128, 128]}, expert_dtype="fp4")
+    stored = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    config = {**MOE, "quantization_config": stored, "expert_dtype": "fp4"}
+    spec = read_source(Source(config=config, name="made-up"))
     assert formats(spec)["expert"] == {"mxfp4"}
     assert "fp8-block" in formats(spec)["attention"]
     assert spec.quantisation is not None

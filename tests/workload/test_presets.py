@@ -30,7 +30,7 @@ def test_every_value_says_why_and_where() -> None:
 def test_chat_has_the_bars_of_the_grade_good() -> None:
     chat = load_preset("chat")
     assert (chat.number("ttft_p99_s"), chat.number("tpot_p99_s")) == (1.0, 0.06)
-    assert chat.text("goal") == "latency"
+    assert chat.text("goal") == "latency,cost"
 
 
 def test_serving_presets_have_lengths_that_fit_their_context() -> None:

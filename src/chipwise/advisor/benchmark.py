@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chipwise.decide.question import TrainingDemand
 from chipwise.engines import command_arguments, engine_flags, load_engine
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
 
     The model is named as the question named it; the load is the question's concurrency or rate on one replica.
     """
+    if isinstance(question.demand, TrainingDemand):
+        return _training(question, advice)
     commands: list[str] = []
     for option in advice.options:
         commands += [f"# option {option.rank}: {option.instance}", _start(question, option), _load(question, option)]
@@ -25,6 +28,21 @@ def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
     ]
     decide_by = "; ".join([*bars, f"then {question.order_by} ({' then '.join(question.policy.goals)})"])
     return {"commands": commands, "decide_by": decide_by}
+
+
+def _training(question: Question, advice: Advice) -> dict[str, Any]:
+    """A hundred steps tell a run's rate; the flags are the trainer's own and not made up here."""
+    run = question.training
+    commands = [
+        f"# option {option.rank}: {option.engine} on {option.instances} x {option.instance}: 100 steps with "
+        f"tp={option.parallelism.tp} pp={option.parallelism.pp} dp={option.parallelism.dp} "
+        f"micro-batch {option.settings['micro_batch']}, global batch {run.global_batch:.0f}, "
+        f"sequence {run.seq_len:.0f}, recompute {option.settings['recompute']}, shard {option.settings['shard']}; "
+        "read tokens/s, MFU and peak memory of the last 50"
+        for option in advice.options
+    ]
+    bars = ["within the deadline" if run.deadline_s else "", "within the budget" if question.budget_usd else ""]
+    return {"commands": commands, "decide_by": "; ".join([*filter(None, bars), f"then {question.order_by}"])}
 
 
 def _start(question: Question, option: Option) -> str:

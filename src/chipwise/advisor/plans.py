@@ -186,4 +186,7 @@ def _policy(request: Request, workload: Workload, regions: tuple[str, ...]) -> P
         interruptible=isinstance(workload, TrainingWorkload) or workload.load.value == "offline",
         custom_kernels=request.custom_kernels,
         strict_guide=request.strict_guide,
+        isolation=request.isolation,
+        team=request.team,
+        timeline_weeks=request.timeline_weeks,
     )

@@ -83,7 +83,7 @@ def validate(request: ValidateRequest) -> dict[str, Any]:
     if request.kind == DECISIONS:
         lines = replayed(rows, context)
     else:
-        lines = kind.predict(sample(kind.items_of(rows, context), request.sample), context)
+        lines = kind.predict(sample(_items(kind, rows, context), request.sample), context)
     if request.rows is not None:
         write_lines(lines, Path(request.rows))
     if request.kind == DECISIONS:
@@ -98,6 +98,17 @@ def _kind(name: str) -> Kind:
         known = (*KINDS, DECISIONS)
         raise UnknownNameError("kind of table", name, known, listing=f"choose {', '.join(known)}")
     return KINDS["inference" if name == DECISIONS else name]
+
+
+def _items(kind: Kind, rows: list[Row], context: Context) -> list[Item]:
+    items = kind.items_of(rows, context)
+    if rows and not items:
+        raise InputError(
+            f"{context.file} holds no measurement of that kind",
+            why="none of its rows fills a column that such a table has",
+            fix="name the kind the table is of: params, memory, inference, training, decisions",
+        )
+    return items
 
 
 def _models(path: str | None) -> Path | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.decide.deployment import standing_of
-from chipwise.decide.question import TrainingDemand
+from chipwise.decide.question import Demand
 from chipwise.decide.rank import beats
-from chipwise.guide import walk_flow
+from chipwise.engines import neuron_support
+from chipwise.guide import Checks, NeuronQuestion, neuron_signals, walk_flow
 from chipwise.units import show_usd
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from chipwise.decide.pick import Picked
     from chipwise.decide.question import Question
 
+LARGE_CHECKPOINT_PARAMS = 100e9
+_STATUS = ("ok", "beta", "unknown", "unsupported")
 _KIND_OF_RULE = {
     "memory": "memory", "slo": "slo", "region": "region", "purchase": "region", "support": "support",
     "precision": "support", "engine": "support", "budget": "price",
@@ -33,21 +36,18 @@ def behind_because(one: Deployment, leader: Deployment | None, question: Questio
     if beats(first.metric, second.metric):
         ratio = second.metric.mid / first.metric.mid
         return f"{question.order_by}: {ratio:.2f} times {leader.instance.name}"
-    if second.usd_per_hour is None:
+    if second.usd is None:
         return f"ties on {question.order_by}; no price"
-    if first.usd_per_hour is not None and second.usd_per_hour.mid > first.usd_per_hour.mid:
-        dearer = show_usd(second.usd_per_hour.mid - first.usd_per_hour.mid)
-        return f"ties on {question.order_by}; {dearer} an hour dearer than {leader.instance.name}"
+    if first.usd is not None and second.usd > first.usd:
+        dearer = show_usd(second.usd - first.usd)
+        return f"ties on {question.order_by}; {dearer} dearer than {leader.instance.name}"
     return f"same chip or a tie on {question.order_by}; the options shown differ more"
 
 
 def guide_object(question: Question, options: Sequence[Option], rejected: Sequence[Rejected]) -> dict[str, Any]:
     """What the guide's flow would recommend, whether the answer agrees, and what makes the difference."""
     params = float(question.model.params_total)
-    kind = "inference"
-    if isinstance(question.demand, TrainingDemand):
-        kind = "pretrain" if question.demand.method == "pretrain" else "finetune"
-    end = walk_flow(kind=kind, params=params, goal=question.policy.goals[0])
+    end = walk_flow(kind=question.kind, params=params, goal=question.policy.goals[0], checks=_checks(question, options))
     chosen = {option.instance for option in options}
     agrees = bool(chosen & set(end.recommends))
     return {
@@ -59,6 +59,20 @@ def guide_object(question: Question, options: Sequence[Option], rejected: Sequen
     }
 
 
+def _checks(question: Question, options: Sequence[Option]) -> Checks | None:
+    """What section 8.9 asks of the first option; None without one."""
+    if not options:
+        return None
+    first = options[0]
+    split = first.parallelism
+    large = question.kind != "inference" and question.model.params_total >= LARGE_CHECKPOINT_PARAMS
+    return Checks(
+        exceeds_one_chip=split.tp * split.pp > 1,
+        several_nodes=first.instances > first.replicas,
+        large_checkpoints=large,
+    )
+
+
 def _difference(name: str, options: Sequence[Option], rejected: Sequence[Rejected]) -> dict[str, Any]:
     for one in rejected:
         if one.instance == name:
@@ -67,26 +81,45 @@ def _difference(name: str, options: Sequence[Option], rejected: Sequence[Rejecte
     return {"kind": "price", "id": name, "value": f"feasible, ranked behind {cheapest}"}
 
 
-def neuron_object(question: Question, picked: Picked, advice: Sequence[Rejected]) -> dict[str, Any]:
-    """GPU or Neuron: by what is feasible, with the signals that point either way."""
+def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejected]) -> dict[str, Any]:
+    """GPU or Neuron: by what is feasible, with the guide's signals that point either way."""
     kinds = {one.instance.kind for one, _ in (*picked.options, *picked.others)}
     verdict = "either" if {"gpu", "neuron"} <= kinds else "neuron" if "neuron" in kinds else "nvidia"
-    signals = [_support_signal(question, kinds, advice)]
-    if question.policy.custom_kernels:
-        signals.append(
-            {
-                "signal": "custom CUDA kernels", "points_to": "nvidia", "why": "Neuron does not run them",
-                "source": "guide B:25",
-            }
-        )  # fmt: skip
-    return {"verdict": verdict, "signals": signals}
+    policy = question.policy
+    status, why, source = _support(question, kinds, rejected)
+    ttft = question.demand.ttft_p99_s if isinstance(question.demand, Demand) else None
+    signals = neuron_signals(
+        NeuronQuestion(
+            architecture=question.model.architecture,
+            training=question.kind != "inference",
+            support=status,
+            support_why=why,
+            support_source=source,
+            custom_kernels=policy.custom_kernels,
+            ttft_p99_s=ttft,
+            team=policy.team,
+            timeline_weeks=policy.timeline_weeks,
+            goal=policy.goals[0],
+            stable=policy.stable,
+        )
+    )
+    return {
+        "verdict": verdict,
+        "signals": [
+            {"signal": one.signal, "points_to": one.points_to, "why": one.why, "source": one.source} for one in signals
+        ],
+    }
 
 
-def _support_signal(question: Question, kinds: AbstractSet[str], rejected: Sequence[Rejected]) -> dict[str, str]:
+def _support(question: Question, kinds: AbstractSet[str], rejected: Sequence[Rejected]) -> tuple[str, str, str]:
+    """The best status of a Neuron stack for the model on any chip of the catalog, why, and who says so."""
+    task = "serve" if question.kind == "inference" else "train"
+    chips = [one.id for one in question.catalog.chips.values() if one.vendor == "aws"]
+    found = [neuron_support(question.model.model_type, task, chip) for chip in chips]
+    best = min(found, key=lambda one: _STATUS.index(one.status if one.named else "unknown"))
+    status = best.status if best.named else "unknown"
     if "neuron" in kinds:
-        why = f"{question.model.model_type} has a documented Neuron stack, and a size of it meets the bars"
-        return {"signal": "support today", "points_to": "neuron", "why": why, "source": "engines: neuron support"}
-    chips = question.catalog.instances
-    reasons = [one.reason for one in rejected if chips[one.instance].kind == "neuron" and one.rule != "retired"]
-    why = reasons[0] if reasons else "no Neuron size was judged feasible"
-    return {"signal": "support today", "points_to": "nvidia", "why": why, "source": "engines: neuron support"}
+        return status, f"{best.why}; a size of it meets the bars", best.source
+    sizes = question.catalog.instances
+    reasons = [one.reason for one in rejected if sizes[one.instance].kind == "neuron" and one.rule != "retired"]
+    return status, f"{best.why}; no size of it is feasible here: {reasons[0] if reasons else 'not judged'}", best.source

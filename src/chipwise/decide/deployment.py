@@ -62,7 +62,7 @@ def standing_of(deployment: Deployment, question: Question) -> Standing:
     return Standing(
         name=deployment.instance.name,
         metric=deployment.metric(question),
-        usd_per_hour=deployment.usd_per_hour,
+        usd=deployment.bar_usd(),
         price_kind=deployment.quote.kind if deployment.quote else None,
         chips=deployment.chips,
     )

@@ -6,29 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Discouraged, FeatureCheck
-from chipwise.guide import checklist_row, feature_needs, feature_of
+from chipwise.guide import checklist_row, feature_needs, feature_of, feature_role
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Instance
     from chipwise.guide import FeatureNeed
 
-_EFFECT = {
-    "nvlink": "carries the all-reduce of tensor parallelism",
-    "efa": "carries traffic between instances",
-    "gpudirect-rdma": "spares the copy through host memory between instances",
-    "gds": "spares the copy through host memory at checkpoints",
-    "ultracluster": "keeps hops few between many instances",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a replica (or a run) lives: the size, its chip, over how many instances and devices."""
+    """Where a replica (or a run) lives: the size, its chip, over how many instances and chips."""
 
     instance: Instance
     chip: Chip
     nodes: int
-    devices: int
+    chips: int
 
 
 def feature_checks(site: Site, *, params: float, training: bool, pretrain: bool) -> list[FeatureCheck]:
@@ -41,7 +33,7 @@ def feature_checks(site: Site, *, params: float, training: bool, pretrain: bool)
         pretrain: whether it is pre-training.
     """
     row = checklist_row(training=training, params=params, pretrain=pretrain, multi_serving=False)
-    needs = feature_needs(row, nodes=site.nodes, devices_per_replica=site.devices)
+    needs = feature_needs(row, nodes=site.nodes, devices_per_replica=site.chips)
     return [_check(need, site.instance, site.chip, row) for need in needs]
 
 
@@ -51,7 +43,7 @@ def _check(need: FeatureNeed, instance: Instance, chip: Chip, row: str) -> Featu
         feature=need.feature,
         need=need.need,
         has=bool(found.has),
-        effect=f"{_EFFECT[need.feature]}; here: {found.amount}",
+        effect=f"{feature_role(need.feature).effect}; here: {found.amount}",
         rule=f"checklist {row}",
         source=f"{need.source}; {found.source}",
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.cost import quote
 from chipwise.decide.advice import PurchaseLine
+from chipwise.guide import purchase_advice, purchase_pattern
 
 if TYPE_CHECKING:
     from chipwise.cost import Quote
     from chipwise.decide.deployment import Deployment
     from chipwise.decide.question import Question
+    from chipwise.guide import PurchaseAdvice
 
 TERMS = ("on-demand", "savings-plan", "capacity-block", "reserved", "spot")
 
@@ -22,8 +25,22 @@ def offered_here(question: Question, deployment: Deployment) -> tuple[str, ...]:
 
 
 def purchase_lines(question: Question, deployment: Deployment) -> tuple[PurchaseLine, ...]:
-    """Every way to buy, with its price by the hour where one is known and why not where not."""
-    return tuple(_line(question, deployment, term) for term in TERMS)
+    """Every way to buy, with its price by the hour where one is known and why not where not.
+
+    The way that the guide advises for this pattern of use says so.
+    """
+    policy = question.policy
+    pattern = purchase_pattern(
+        training=question.kind != "inference", interruptible=policy.interruptible, steady=bool(policy.stable)
+    )
+    advised = purchase_advice(pattern)
+    return tuple(_advised(_line(question, deployment, term), advised) for term in TERMS)
+
+
+def _advised(line: PurchaseLine, advice: PurchaseAdvice) -> PurchaseLine:
+    if line.option not in advice.option.split():
+        return line
+    return replace(line, why=f"{line.why}; advised for {advice.pattern} use: {advice.why} ({advice.source})")
 
 
 def _line(question: Question, deployment: Deployment, term: str) -> PurchaseLine:

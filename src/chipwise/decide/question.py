@@ -70,6 +70,10 @@ class Policy:
     interruptible: bool = False
     custom_kernels: bool = False
     strict_guide: bool = False
+    isolation: str | None = None
+    team: str | None = None
+    timeline_weeks: float | None = None
+    stable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,13 @@ class Question:
             return self.demand
         msg = "a serving question has no training demand"
         raise TypeError(msg)
+
+    @property
+    def kind(self) -> str:
+        """The guide's kind of work: inference, pretrain or finetune."""
+        if isinstance(self.demand, Demand):
+            return "inference"
+        return "pretrain" if self.demand.method == "pretrain" else "finetune"
 
     @property
     def longest_tokens(self) -> float:

@@ -17,7 +17,8 @@ class Standing:
 
     name: str
     metric: Range
-    usd_per_hour: Range | None
+    usd: float | None
+    """What it costs, by the hour or for the run: orders what ties."""
     price_kind: str | None
     chips: int
 
@@ -37,7 +38,7 @@ def beats(first: Range, second: Range) -> bool:
 
 
 def _tie_key(standing: Standing) -> tuple[int, float, int, str]:
-    cost = standing.usd_per_hour.mid if standing.usd_per_hour else float("inf")
+    cost = float("inf") if standing.usd is None else standing.usd
     return PRICE_RANK[standing.price_kind], cost, standing.chips, standing.name
 
 
@@ -47,7 +48,7 @@ def ranked(items: Sequence[T], standing: Callable[[T], Standing]) -> list[list[T
     A group is led by the best middle among what is left and takes all that the leader does not beat.
 
     >>> def at(low, mid, cost): return Standing(name=str(mid), metric=Range(low=low, mid=mid, high=9.0),
-    ...     usd_per_hour=Range.around(cost, factor=1.0), price_kind="api", chips=8)
+    ...     usd=cost, price_kind="api", chips=8)
     >>> three = [at(1, 2.0, 9.0), at(1.5, 3.0, 5.0), at(4, 5.0, 1.0)]
     >>> [[s.name for s in group] for group in ranked(three, lambda s: s)]
     [['3.0', '2.0'], ['5.0']]

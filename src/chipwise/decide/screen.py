@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.capacity import buyable_terms, offered_regions
 from chipwise.cost import best_quote
 from chipwise.decide.advice import Excluded, NotJudged, Rejected
+from chipwise.decide.strict import strictly_rejected
 from chipwise.guide import feature_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _answered(instance: Instance, question: Question) -> Excluded | Rejected | N
         return NotJudged(instance=instance.name, lacks=why)
     if instance.lacks or instance.chip is None:
         return NotJudged(instance=instance.name, lacks=", ".join(instance.lacks) or "its accelerator")
-    return None
+    return strictly_rejected(instance, question)
 
 
 def _refused(instance: Instance, rule: str, reason: str, change: str) -> Rejected:

@@ -48,6 +48,14 @@ class NeuronSupport:
     why: str
     source: str
 
+    @property
+    def named(self) -> bool:
+        """Whether a page names the model; otherwise a page speaks of any model."""
+        return not self.why.startswith(UNNAMED)
+
+
+UNNAMED = "no page names"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
@@ -135,7 +143,7 @@ def _answer(row: _Row, model_type: str) -> NeuronSupport:
 
 def _ported(row: _Row, model_type: str) -> NeuronSupport:
     status: Status = "beta" if row.task == "train" else "unknown"
-    return _support(row, status, f"no page names {model_type}; {row.cells['constraints']}", None)
+    return _support(row, status, f"{UNNAMED} {model_type}; {row.cells['constraints']}", None)
 
 
 def _refusal(named: list[_Row], rows: list[_Row], model_type: str, chip_id: str) -> NeuronSupport:

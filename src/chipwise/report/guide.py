@@ -37,7 +37,7 @@ _TONES = {
     "misleading": warn,
     "unverifiable": dim,
 }
-_CELL, _ROOM, _FEW_ROWS = 40, 120, 40
+_CELL, _ROOM, _FEW_ROWS = 40, 120, 20
 _WIDE = {
     *("why", "note", "claim", "right", "bottleneck", "role", "needed_when", "effect", "rule", "caution", "value"),
     *("guide_possible", "right_possible", "instances", "remedy", "condition", "today", "training", "tradeoff"),

@@ -14,7 +14,7 @@ from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
-from chipwise.guide import grade
+from chipwise.guide import goal_settings, grade, scale_signal, sharing_advice
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
@@ -56,7 +56,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         parallelism=deployment.parallelism,
         precision=_precision(deployment),
         engine=layout.seat.engine.name,
-        settings=_settings(deployment, held, resident),
+        settings=_settings(question, deployment, held, resident),
         memory=memory,
         performance=performance,
         latency=_latency(spread),
@@ -67,7 +67,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         cost=_cost(question, deployment, serving),
         infrastructure=tuple(checks),
         pools=None,
-        sharing=None,
+        sharing=_sharing(question, deployment, memory),
         scale=_scale(question, deployment),
         regions=offered_here(question, deployment),
         reasons=tuple(reasons_of(question, deployment, serving, spread)),
@@ -107,7 +107,7 @@ def _site(deployment: ServingDeployment) -> Site:
         instance=deployment.instance,
         chip=deployment.layout.seat.platform.chip,
         nodes=deployment.evaluated.packings[deployment.row].instances_per_unit,
-        devices=deployment.layout.devices,
+        chips=-(-deployment.layout.devices // deployment.layout.seat.platform.chip.cores),
     )
 
 
@@ -127,7 +127,7 @@ def _precision(deployment: ServingDeployment) -> PrecisionChoice:
     )
 
 
-def _settings(deployment: ServingDeployment, held: Held, resident: float) -> dict[str, Any]:
+def _settings(question: Question, deployment: ServingDeployment, held: Held, resident: float) -> dict[str, Any]:
     seat = deployment.layout.seat
     return {
         "max_num_seqs": max(1, min(seat.limits.max_num_seqs, 2 * math.ceil(resident))),
@@ -135,6 +135,10 @@ def _settings(deployment: ServingDeployment, held: Held, resident: float) -> dic
         "gpu_memory_utilization": seat.limits.utilization,
         "max_num_batched_tokens": seat.limits.chunk_tokens,
         "engine_version": seat.engine.version,
+        "guide": [
+            {"setting": one.setting, "value": one.value, "why": one.why, "source": one.source, "erratum": one.erratum}
+            for one in goal_settings(question.policy.goals[0])
+        ],
     }
 
 
@@ -187,14 +191,37 @@ def _cost(question: Question, deployment: ServingDeployment, serving: dict[str, 
     )
 
 
+def _sharing(question: Question, deployment: ServingDeployment, memory: dict[str, Any]) -> dict[str, Any] | None:
+    """How one chip could hold several such replicas, where isolation was asked for and one chip is not filled."""
+    asked = question.policy.isolation
+    chip = deployment.layout.seat.platform.chip
+    if asked is None or deployment.layout.devices > chip.cores:
+        return None
+    per_chip = memory["per_chip"]
+    needed = per_chip["capacity_bytes"] - per_chip["free_bytes"] - per_chip["reserved_bytes"]
+    advice = sharing_advice(isolation=asked, memory_bytes=float(needed), profiles=chip.mig_profiles)
+    return {
+        "technique": advice.technique,
+        "profile": advice.profile,
+        "tenants": advice.tenants,
+        "isolation": advice.isolation,
+        "why": advice.why,
+        "config": advice.config,
+        "source": advice.source,
+    }
+
+
 def _scale(question: Question, deployment: ServingDeployment) -> Scale:
+    """Start with what was sized; the signal is the guide's capacity row for the model, with the question's own bar."""
     bar = question.serving.ttft_p99_s
+    row = scale_signal(kind="inference", params=float(question.model.params_total))
     threshold = f"P99 TTFT above {bar * 1e3:.0f} ms" if bar else "waiting requests above 0 for a minute"
     packing = deployment.evaluated.packings[deployment.row]
     more = f"{packing.instances_per_unit} x {deployment.instance.name} ({packing.replicas_per_unit} replicas)"
+    guide = f"; the guide: {row.signal} ({row.source})" if row else ""
     return Scale(
         start_with=f"{deployment.instances} x {deployment.instance.name}",
-        signal="TTFT p99, waiting requests and KV-cache use of the engine",
+        signal=f"P99 TTFT, waiting requests and KV-cache use of the engine{guide}",
         threshold=threshold,
         next=f"add {more}",
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.perf.training import term_seconds
+from chipwise.perf.training import StepTerms, term_seconds
+from chipwise.perf.training_prediction import efficiencies
 from chipwise.units import Range
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ STATES = (
     "cache_bytes",
     "overhead_bytes",
 )
-COMPUTE = ("gemm_s", "expert_s", "attention_s", "elementwise_s", "head_s", "recompute_s", "other_passes_s")
-WAITS = {"tp": ("tp_s",), "dp": ("dp_s", "gather_s"), "ep": ("ep_s",), "pp": ("pp_s", "bubble_s")}
 BOUND = {
     "gemm_s": "compute", "expert_s": "compute", "attention_s": "compute", "head_s": "compute",
     "recompute_s": "compute", "other_passes_s": "compute", "elementwise_s": "bandwidth", "optimizer_s": "bandwidth",
@@ -81,34 +80,17 @@ def memory_object(row: Row, chip: Chip, capacity_bytes: float, warnings: tuple[s
 def training_object(row: Row) -> dict[str, Any]:
     """CONTRACT's `training` object: ranges, efficiencies by kind, the bubble, the terms of a step."""
     seconds = {name: row.of(row.arrays.terms, name) for name in term_seconds(row.arrays.terms)}
+    terms = StepTerms(**seconds)
     ranged = {
         name: Range.around(row.of(row.arrays, name), factor=row.spread_factor)
         for name in ("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)
     }
     return {
         **ranged,
-        "communication_efficiency": _efficiencies(seconds, row.spread_factor),
+        "communication_efficiency": efficiencies(terms, spread=row.spread_factor),
         "pipeline_bubble_fraction": row.of(row.arrays, "pipeline_bubble_fraction"),
         "terms": [
             {"op": name.removesuffix("_s"), "seconds": value, "bound_by": BOUND.get(name, "communication")}
             for name, value in seconds.items()
         ],
     }
-
-
-def _efficiencies(seconds: dict[str, float], spread: float) -> dict[str, Range | None]:
-    """Compute over compute plus the wait for one kind of collective; None where that kind does not occur."""
-    busy = sum(seconds[name] for name in COMPUTE)
-    waits = {kind: sum(seconds[name] for name in names) for kind, names in WAITS.items()}
-    every = sum(waits.values())
-    return {
-        "overall": _efficiency(busy, every, spread),
-        **{kind: _efficiency(busy, wait, spread) if wait > 0 else None for kind, wait in waits.items()},
-    }
-
-
-def _efficiency(busy: float, wait: float, spread: float) -> Range:
-    def at(factor: float) -> float:
-        return busy / (busy + wait * factor)
-
-    return Range(low=at(spread), mid=at(1.0), high=at(1.0 / spread))

@@ -37,9 +37,7 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
     memory["chips"] = deployment.chips
     training = training_object(row)
     pretrain = question.training.method == "pretrain"
-    site = Site(
-        instance=deployment.instance, chip=platform.chip, nodes=deployment.instances, devices=deployment.way.devices
-    )
+    site = Site(instance=deployment.instance, chip=platform.chip, nodes=deployment.instances, chips=deployment.chips)
     checks = feature_checks(site, params=float(question.model.params_total), training=True, pretrain=pretrain)
     run = run_of(question, deployment)
     return Option(
@@ -71,7 +69,7 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
         regions=offered_here(question, deployment),
         reasons=tuple(_reasons(question, deployment, training)),
         risks=tuple(_risks(question, deployment)),
-        discouraged_by=tuple(discouraged(checks, 1.0 - training["communication_efficiency"]["overall"].mid)),
+        discouraged_by=tuple(discouraged(checks, 1.0 - training["communication_efficiency"].overall.mid)),
         evidence="calibrated",
     )
 

@@ -69,7 +69,7 @@ def _neuron(question: Question, chip: Chip) -> Trainers | Refusal:
     verdict = neuron_support(question.model.model_type, "train", chip.id)
     if verdict.status == "unsupported":
         return Refusal(rule="support", reason=verdict.why, source=verdict.source, change="an NVIDIA size")
-    if verdict.status == "unknown":
+    if verdict.status == "unknown" or not verdict.named:
         return Refusal(
             rule="support", reason=verdict.why, source=verdict.source, change="a validated port", known=False
         )

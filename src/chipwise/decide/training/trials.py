@@ -15,10 +15,10 @@ from chipwise.memory.training import RolesInput, TrainingMemory, TrainingMemoryI
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
 from chipwise.parallelism import tp_problem
 from chipwise.perf.hardware import hardware_of, stack
-from chipwise.perf.parameters import parameters_for, stack_parameters
+from chipwise.perf.parameters import stack_parameters
 from chipwise.perf.training import Rollout, TrainingArrays, TrainingInput, step_arrays
 from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
-from chipwise.perf.training_communication import Fabric
+from chipwise.perf.training_communication import Fabric, training_fabric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,19 +139,26 @@ def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
     return TrainingLayout(shard=scheme.shard, **degrees)
 
 
-def _fabric(ways: Sequence[Way]) -> Fabric:
+def _fabric(scheme: Scheme, ways: Sequence[Way]) -> Fabric:
     distinct = {id(way.platform): way.platform for way in ways}
     places = {key: place for place, key in enumerate(distinct)}
     index = np.array([places[id(way.platform)] for way in ways])
-    hardware = stack([hardware_of(one.chip, formats=(TRAIN_FORMAT,), instance=one.sample) for one in distinct.values()])
-    links = stack_parameters([_links(one) for one in distinct.values()])
+    fabrics = [platform_fabric(one, scheme.trainer) for one in distinct.values()]
+    hardware = stack([one.hardware for one in fabrics])
+    links = stack_parameters([one.links for one in fabrics])
     return Fabric(hardware=replace(hardware, **_taken(hardware, index)), links=replace(links, **_taken(links, index)))
 
 
-def _links(platform: Platform) -> Any:
+def platform_fabric(platform: Platform, trainer: str) -> Fabric:
+    """The links of one platform as the training model was fitted with them."""
     chip, sample = platform.chip, platform.sample
-    kind = sample.link.kind if sample and sample.link else "none"
-    return parameters_for(chip=chip.id, generation=chip.architecture, engine="", fabric=kind)
+    link = sample.link if sample else chip.link
+    return training_fabric(
+        hardware=hardware_of(chip, formats=(TRAIN_FORMAT,), instance=sample),
+        coefficients=training_coefficients(generation=chip.architecture, precision=TRAIN_FORMAT, trainer=trainer),
+        generation=chip.architecture,
+        fabric=link.kind if link else "none",
+    )
 
 
 def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
@@ -208,7 +215,7 @@ def trial(
             model=question.model,
             layout=layout,
             job=job,
-            fabric=_fabric(ways),
+            fabric=_fabric(scheme, ways),
             coefficients=coefficients,
             devices_per_chip=_column([float(way.platform.chip.cores) for way in ways]),  # type: ignore[arg-type]
             rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s),

@@ -8,8 +8,11 @@ from typing import Any
 
 import click
 
+from chipwise.errors import InputError
 from chipwise.interfaces.cli import output
+from chipwise.interfaces.cli.completion import Names, completing
 from chipwise.interfaces.cli.flags import Flag, given
+from chipwise.interfaces.cli.progress import waiting
 
 Run = Callable[[dict[str, Any], output.Output], int]
 """Takes field path to value, and how to print; gives the exit status."""
@@ -25,18 +28,35 @@ MODELS = Flag(
     help="Look names up here first: a folder of <org>__<name>.json, or a csv model,file,variant.",
 )
 _GENERAL = "General"
+PROMPTS = frozenset({"ask"})
+"""Commands that ask a person questions: nothing else is drawn on the terminal meanwhile."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """A positional argument: the field it sets, and whether it may be left out."""
+    """A positional argument: the field it sets, whether it may be left out, what a shell completes it with."""
 
     field: str
     required: bool = True
+    names: Names | None = None
+    files: bool = False
 
     def parameter(self) -> click.Argument:
         """This argument as click's."""
-        return click.Argument([self.field], metavar=self.field.upper(), required=self.required)
+        shown = completing(self.names, files=self.files)
+        return click.Argument([self.field], metavar=self.field.upper(), required=self.required, shell_complete=shown)
+
+    def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What was given for it, if anything.
+
+        Raises:
+            InputError: an empty text, which a script gives by mistake.
+        """
+        value = values[self.field]
+        if value is not None and not str(value).strip():
+            name = self.field.upper()
+            raise InputError(f"{name} is empty", why="an empty text names nothing", fix=f"write a {name}")
+        return {} if value is None else {self.field: value}
 
 
 class _Command(click.Command):
@@ -58,16 +78,20 @@ class _Command(click.Command):
                     formatter.write_dl(records)
 
 
-def command(name: str, run: Run, *, argument: Argument | None, groups: Groups, about: str) -> click.Command:
+def command(
+    name: str, run: Run, *, argument: Argument | Sequence[Argument] | None, groups: Groups, about: str
+) -> click.Command:
     """The click command that parses the flags of `groups` and calls `run`; `about` is its help."""
     table = (*(flag for flags in groups.values() for flag in flags), MODELS)
-    places = [argument] if argument else []
+    places = (argument,) if isinstance(argument, Argument) else tuple(argument or ())
 
     def callback(**values: Any) -> int:
         how = output.take(values)
         fields = given(table, values)
-        fields |= {place.field: values[place.field] for place in places if values[place.field] is not None}
-        return run(fields, how)
+        for place in places:
+            fields |= place.read(values)
+        with waiting(name, silent=name in PROMPTS) as line:
+            return run(fields, dataclasses.replace(how, before=line.clear))
 
     params = [*(place.parameter() for place in places), *(flag.option() for flag in table), *output.options()]
     made = _Command(name, callback=callback, params=params, help=about)

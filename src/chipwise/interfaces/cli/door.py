@@ -22,6 +22,8 @@ _COMMANDS = {
     "model": "What a model is: parameters, layers, attention, cache, precisions.",
     "memory": "Whether a model fits on a chip, term by term, and what would make it fit.",
     "estimate": "How fast a model runs on given chips, with a range and its terms.",
+    "why": "Where one size stands for a question, and what would turn it.",
+    "compare": "Two sizes side by side, and what each does for a model.",
     "validate": "Replay published measurements, and say how far off chipwise is.",
     "catalog": "The chips, instances, prices and regions known, each fact with its source.",
     "guide": "The guide's flows and tables, where it is wrong, and its questionnaire.",
@@ -35,7 +37,10 @@ MODEL is a built-in name, a Hugging Face id, a folder, a config.json, .gguf or
 \b
 Exit status: 0 answered; 1 the answer is no; 2 your input is wrong; 3 we lack the knowledge.
 \b
-Completion: eval "$(_CHIPWISE_COMPLETE=bash_source chipwise)"   (zsh_source, fish_source)
+Completion of commands, flags, models, sizes, chips and Regions; put into your shell's start file:
+  bash  eval "$(_CHIPWISE_COMPLETE=bash_source chipwise)"
+  zsh   eval "$(_CHIPWISE_COMPLETE=zsh_source chipwise)"
+  fish  _CHIPWISE_COMPLETE=fish_source chipwise | source
 """
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from chipwise.errors import InputError
+from chipwise.interfaces.cli.completion import Names, completing
 
 Parser = Callable[[str], Any]
 Request = TypeVar("Request")
@@ -22,6 +23,7 @@ class Flag:
     """One flag: `fields` are the paths it sets (`users`, `split.tp`); without `parse` it is a switch.
 
     `many` makes it repeatable, its values collected by that function; commas part values where `listed`.
+    A shell completes it with `names`, else with the choices that `metavar` shows, else with files.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Flag:
     metavar: str = ""
     many: Callable[[Iterable[Any]], Any] | None = None
     listed: bool = False
+    names: Names | None = None
 
     @property
     def key(self) -> str:
@@ -62,7 +65,14 @@ class Flag:
             metavar=self.metavar or "TEXT",
             multiple=self.many is not None,
             help=self.help,
+            shell_complete=completing(self.names or self._choices, listed=self.listed, files="FILE" in self.metavar),
         )
+
+    @property
+    def _choices(self) -> Names | None:
+        """The choices of a metavar such as `any|nvidia|neuron`."""
+        shown = self.metavar.split("|")
+        return (lambda: shown) if len(shown) > 1 and self.metavar.islower() else None
 
 
 class _Text(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2, we run on 8.1 too

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -32,18 +32,27 @@ _ASCII = str.maketrans(
 _NARROWEST, _WIDEST, _UNKNOWN_WIDTH = 60, 120, 100
 
 
+def _nothing() -> None:
+    """What is done before printing where nothing was drawn."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What the user asked for: `format` is one of FORMATS; `color` None leaves it to the terminal."""
+    """What the user asked for: `format` is one of FORMATS; `color` None leaves it to the terminal.
+
+    `before` is called before anything is printed: it takes the line that says how long it takes away.
+    """
 
     format: str
     color: bool | None
+    before: Callable[[], None] = _nothing
 
     def emit(self, answer: Any, page: str) -> None:
         """Print `answer` as JSON, or as the page of that name: `catalog_list` is in `report/catalog.py`."""
         from chipwise.report.json import as_json
 
         content = as_json(answer)
+        self.before()
         if self.format == "json":
             write(json_text(content))
             return

@@ -81,6 +81,18 @@ def number(text: str) -> float:
     return value
 
 
+def at_least_one(text: str) -> float:
+    """A factor that may only add.
+
+    >>> at_least_one("1.25")
+    1.25
+    """
+    value = positive(number)(text)
+    if value < 1.0:
+        raise InputError(f"{text!r} is below 1", why="headroom adds to what is needed", fix="write 1, 1.25 or 2")
+    return value
+
+
 def fraction(text: str) -> float:
     """A share between 0 and 1: `0.9` or `90%`.
 

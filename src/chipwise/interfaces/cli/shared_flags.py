@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from chipwise.interfaces.cli import completion
+from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.flags import Flag
 from chipwise.interfaces.cli.parsers import choice, fraction, positive, tokens, whole_or_zero
 from chipwise.units import parse_count
+
+MODEL = Argument(field="model", names=completion.models, files=True)
 
 COUNT = positive(parse_count)
 TOKENS = positive(tokens)

@@ -6,6 +6,7 @@ from typing import Any
 
 from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.answering import command as make
+from chipwise.interfaces.cli.completion import things
 from chipwise.interfaces.cli.groups import NearGroup
 from chipwise.interfaces.cli.output import Output
 
@@ -46,7 +47,7 @@ command = NearGroup(
         make(
             "show",
             run_show,
-            argument=Argument(field="name"),
+            argument=Argument(field="name", names=things),
             groups={},
             about="Every fact of NAME (a size or a chip) with kind, source, place and date.",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.interfaces.cli.answering import Argument
+from chipwise.interfaces.cli import completion
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
@@ -14,6 +14,7 @@ from chipwise.interfaces.cli.shared_flags import (
     COUNT,
     LENGTHS,
     LORA_RANK,
+    MODEL,
     SERVING,
     SPLIT,
     TRAINING,
@@ -21,8 +22,8 @@ from chipwise.interfaces.cli.shared_flags import (
 from chipwise.units import parse_rate, parse_seconds
 
 _PLACE = (
-    Flag(name="--on", fields=("instance",), parse=str, metavar="INSTANCE", help="Instance size."),
-    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", help="Chip, instead of an instance."),
+    Flag(name="--on", fields=("instance",), parse=str, metavar="INSTANCE", names=completion.sizes, help="Instance size."),
+    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", names=completion.chips, help="Chip, instead of an instance."),
     Flag(name="--instances", fields=("instances",), parse=COUNT, metavar="N", help="How many instances."),
     Flag(name="--replicas", fields=("replicas",), parse=COUNT, metavar="N", help="Independent copies."),
 )
@@ -118,7 +119,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "estimate",
     run,
-    argument=Argument(field="model"),
+    argument=MODEL,
     groups=GROUPS,
     about="How fast MODEL runs on given chips under a given load: latency, throughput, and what bounds them.",
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from chipwise.interfaces.cli.answering import Argument
+from chipwise.interfaces.cli import completion
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.parsers import grid
-from chipwise.interfaces.cli.shared_flags import ADAPTERS, CONTEXT, COUNT, SERVING, SPLIT, TRAINING
+from chipwise.interfaces.cli.shared_flags import ADAPTERS, CONTEXT, COUNT, MODEL, SERVING, SPLIT, TRAINING
 
 TABLE = Flag(
     name="--table",
@@ -21,8 +21,8 @@ TABLE = Flag(
 )
 
 _PLACE = (
-    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", help="Chip, such as l40s or h100-sxm."),
-    Flag(name="--instance", fields=("instance",), parse=str, metavar="TYPE", help="Instance size."),
+    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", names=completion.chips, help="Chip, such as l40s or h100-sxm."),
+    Flag(name="--instance", fields=("instance",), parse=str, metavar="TYPE", names=completion.sizes, help="Instance size."),
     Flag(name="--mig", fields=("mig",), parse=str, metavar="PROFILE", help="MIG profile, such as 1g.10gb."),
 )
 
@@ -63,7 +63,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "memory",
     run,
-    argument=Argument(field="model"),
+    argument=MODEL,
     groups=GROUPS,
     about="Whether MODEL fits on a chip, an instance or a MIG slice: every term, and what would help.",
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from chipwise.errors import InputError
-from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.parsers import choice
+from chipwise.interfaces.cli.shared_flags import MODEL
 
 LIST = Flag(name="--list", fields=("list",), help="The built-in names.")
 AS = Flag(
@@ -40,7 +41,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "model",
     run,
-    argument=Argument(field="model", required=False),
+    argument=dataclasses.replace(MODEL, required=False),
     groups={"Names and reading": (LIST, AS)},
     about="What MODEL is: parameters, layers, attention, cache a token, legal splits and precisions.",
 )

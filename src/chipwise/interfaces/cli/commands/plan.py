@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chipwise.interfaces.cli.answering import Argument
+from chipwise.interfaces.cli import completion
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
-from chipwise.interfaces.cli.parsers import choice, fraction, number, positive, price, weeks
+from chipwise.interfaces.cli.parsers import at_least_one, choice, fraction, number, positive, price, weeks
 from chipwise.interfaces.cli.question_file import read_question
-from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, LENGTHS
+from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, LENGTHS, MODEL
 from chipwise.units import parse_count, parse_rate, parse_seconds, parse_usd
+
+if TYPE_CHECKING:
+    from chipwise.advisor.request import Request
 
 _SECONDS = positive(parse_seconds)
 _NAMES = tuple[str, ...]
@@ -22,6 +25,7 @@ _WANT = (
         fields=("purpose",),
         parse=str,
         metavar="PRESET",
+        names=completion.presets,
         help="What it is for: chat, rag, code, lora, …",
     ),
     Flag(
@@ -110,6 +114,7 @@ _BUY = (
         many=_NAMES,
         listed=True,
         metavar="REGION",
+        names=completion.regions,
         help="Repeatable.",
     ),
     Flag(
@@ -141,6 +146,7 @@ _BUY = (
         many=_NAMES,
         listed=True,
         metavar="TYPE",
+        names=completion.sizes,
         help="Only these sizes.",
     ),
     Flag(
@@ -150,6 +156,7 @@ _BUY = (
         many=_NAMES,
         listed=True,
         metavar="TYPE",
+        names=completion.sizes,
         help="Not these sizes.",
     ),
 )
@@ -199,7 +206,7 @@ _NEED = (
     Flag(
         name="--ha",
         fields=("ha_factor",),
-        parse=positive(number),
+        parse=at_least_one,
         metavar="FACTOR",
         help="Headroom for failures.",
     ),
@@ -225,17 +232,28 @@ WORKLOAD = Flag(
 
 GROUPS = {"Workload": _WANT, "Training run": _RUN, "What may be bought": _BUY, "What it must have": _NEED}
 QUESTION = tuple(flag for flags in GROUPS.values() for flag in flags)
+ALL = {**GROUPS, "A question in a file": (WORKLOAD,)}
+"""What `plan` takes, and every command that puts the same question."""
+
+
+def asked(fields: dict[str, Any]) -> Request:
+    """The question of the flags; where a file holds one too, the flags win.
+
+    Raises:
+        InputError: the file cannot be read or holds what is no flag.
+    """
+    from chipwise.advisor.request import Request
+
+    flags = {name: value for name, value in fields.items() if name != "workload"}
+    path = fields.get("workload")
+    return build(Request, flags if path is None else {**read_question(path, QUESTION), **flags})
 
 
 def run(fields: dict[str, Any], output: Output) -> int:
     """Ask `advise`."""
     from chipwise.advisor.plans import advise
-    from chipwise.advisor.request import Request
 
-    path = fields.pop("workload", None)
-    if path is not None:
-        fields = {**read_question(path, QUESTION), **fields}
-    advice = advise(build(Request, fields))
+    advice = advise(asked(fields))
 
     output.emit(advice, "plan")
     return 0 if advice.options else 1
@@ -244,7 +262,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "plan",
     run,
-    argument=Argument(field="model"),
-    groups={**GROUPS, "A question in a file": (WORKLOAD,)},
+    argument=MODEL,
+    groups=ALL,
     about="Which instances for MODEL, how many, split how, at which precision; and why not the others.",
 )

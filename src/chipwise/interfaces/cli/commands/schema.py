@@ -6,6 +6,7 @@ from typing import Any
 
 from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.answering import command as make
+from chipwise.interfaces.cli.completion import schemas
 from chipwise.interfaces.cli.output import Output, json_text, write
 
 
@@ -22,7 +23,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "schema",
     run,
-    argument=Argument(field="name", required=False),
+    argument=Argument(field="name", required=False, names=schemas),
     groups={},
     about="The JSON Schema (2020-12) of what the command NAME prints with --json; without NAME, the names.",
 )

@@ -1,0 +1,5 @@
+"""`python -m chipwise` is the command `chipwise`."""
+
+from chipwise.interfaces.cli import main
+
+main()

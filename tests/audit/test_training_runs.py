@@ -1,0 +1,151 @@
+"""A training row's words become method, trainer, layout and batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipwise.audit.items import Context, SkipError
+from chipwise.audit.table import Row
+from chipwise.audit.training import peak_gib
+from chipwise.audit.training_runs import (
+    batches_of,
+    case_of,
+    chips_of,
+    layout_of,
+    mean_tokens,
+    method_of,
+    precision_of,
+    trainer_of,
+)
+from chipwise.catalog import load_catalog
+
+CONTEXT = Context(file=Path("training.csv"))
+BASE = {"model": "llama-3.1-8b", "method": "pretrain", "hardware": "h100-sxm", "seq_len": "8192", "framework": "NeMo"}
+
+
+def row(**cells: Any) -> Row:
+    return Row(number=2, cells={name: str(value) for name, value in (BASE | cells).items()})
+
+
+@pytest.mark.parametrize(
+    ("text", "method"), [("rlhf-ppo", "ppo"), ("peft-boft", "lora"), ("full_ft", "full-ft"), ("QLoRA", "qlora")]
+)
+def test_methods_are_named_in_many_ways(text: str, method: str) -> None:
+    assert method_of(row(method=text)) == method
+
+
+@pytest.mark.parametrize(("text", "code"), [("", "conditions-missing:method"), ("distil", "load-kind-not-covered")])
+def test_a_method_nobody_covers_says_so(text: str, code: str) -> None:
+    with pytest.raises(SkipError, match=code):
+        method_of(row(method=text))
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "recipe"),
+    [
+        ("PyTorch NVIDIA Release 23.09", "MLPerf Training v4.1", "nemo"),
+        ("AWS Neuron (torch-neuronx / NxD / NeMo-Megatron)", "Neuron 2.18.0", "neuron"),
+        ("llm-foundry (Composer FSDP1)", "", "fsdp"),
+        ("Megatron-DeepSpeed", "2022-02", "megatron-deepspeed"),
+        ("a framework of nobody", "", "megatron"),
+    ],
+)
+def test_a_framework_is_known_by_its_words(framework: str, version: str, recipe: str) -> None:
+    assert trainer_of(row(framework=framework, framework_version=version), "pretrain").recipe == recipe
+
+
+def test_adapters_of_an_unknown_framework_are_trained_as_peft_does() -> None:
+    assert trainer_of(row(framework="?"), "lora").recipe == "hf"
+
+
+def test_sharded_full_fine_tuning_under_transformers_is_deepspeed() -> None:
+    assert trainer_of(row(framework="HF PEFT", fsdp_or_zero="DeepSpeed ZeRO-3"), "full-ft").recipe == "deepspeed"
+
+
+@pytest.mark.parametrize(
+    ("words", "shard", "over"),
+    [
+        ("DDP (distributed optimizer)", "zero1", None),
+        ("FSDP FULL_SHARD, mp=PURE", "zero3", None),
+        ("FSDP SHARD_GRAD_OP, mp=DEFAULT", "zero2", None),
+        ("FSDP shard=4", "zero3", 4.0),
+        ("DDP", "none", None),
+        ("", "zero1", None),
+    ],
+)
+def test_sharding_is_read_or_the_trainers_default(words: str, shard: str, over: float | None) -> None:
+    found = layout_of(row(fsdp_or_zero=words), 8.0, trainer_of(row(), "pretrain"))
+    assert (found.shard, found.sharded_over, found.dp) == (shard, over, 8.0)
+
+
+def test_what_degrees_leave_is_data_parallel() -> None:
+    found = layout_of(row(tp=2, pp=4, cp=2, ep=8, vp=2), 64.0, trainer_of(row(), "pretrain"))
+    assert (found.tp, found.pp, found.cp, found.ep, found.vp, found.dp) == (2, 4, 2, 8, 2, 4)
+
+
+def test_one_copy_shards_nothing() -> None:
+    assert layout_of(row(tp=8), 8.0, trainer_of(row(), "pretrain")).shard == "none"
+
+
+@pytest.mark.parametrize(
+    ("cells", "batches"),
+    [
+        ({"micro_batch": 2, "global_batch": 64}, (2.0, 4.0)),
+        ({"global_batch": 64, "note": "grad_accum=2"}, (4.0, 2.0)),
+        ({"micro_batch": 1, "note": "gradient accumulation 8"}, (1.0, 8.0)),
+        ({}, (1.0, 1.0)),
+    ],
+)
+def test_batches(cells: dict[str, Any], batches: tuple[float, float]) -> None:
+    assert batches_of(row(**cells), 8.0) == batches
+
+
+@pytest.mark.parametrize(
+    ("cells", "precision"),
+    [
+        ({"precision": "mxfp8"}, "mxfp8"),
+        ({"note": "config file: config_8x4_cg_fp4.sh"}, "nvfp4"),
+        ({"framework_version": "MLPerf Training v5.1"}, "fp8"),
+        ({"framework_version": "MLPerf Training v5.1", "hardware": "a100-sxm-80"}, "bf16"),
+        ({}, "bf16"),
+    ],
+)
+def test_precision_is_stated_configured_or_usual(cells: dict[str, Any], precision: str) -> None:
+    one = row(**cells)
+    assert precision_of(one, load_catalog().chips[one.text("hardware")]) == precision
+
+
+def test_chips_are_printed_or_what_the_degrees_need() -> None:
+    chips = load_catalog().chips
+    assert chips_of(row(n_devices=16), chips["h100-sxm"]) == 16
+    assert chips_of(row(tp=32, pp=2), chips["trainium1"]) == 32
+    with pytest.raises(SkipError, match="conditions-missing:n_devices"):
+        chips_of(row(), chips["h100-sxm"])
+
+
+def test_padding_is_left_out_where_the_row_tells_the_mean() -> None:
+    assert mean_tokens(row(note="avg seq len=3,258; x"), 8.0) == 3258.0
+    assert mean_tokens(row(tokens_s_per_device=1000, step_s=2, global_batch=4), 1.0) == 500.0
+    assert mean_tokens(row(tokens_s_per_device=16384, step_s=2, global_batch=4), 1.0) is None
+    assert mean_tokens(row(), 1.0) is None
+
+
+def test_a_layout_nobody_states_is_one_that_fits() -> None:
+    case = case_of(row(model="llama-3.3-70b", n_devices=64, n_nodes=8, global_batch=128, micro_batch=1), CONTEXT)
+    assert float(case.layout.devices) == 64
+    assert float(case.layout.tp * case.layout.pp) > 1 or case.layout.shard == "zero3"
+
+
+def test_more_copies_than_sequences_share_a_sequence() -> None:
+    case = case_of(row(n_devices=64, n_nodes=8, global_batch=16), CONTEXT)
+    assert float(case.layout.dp) * float(case.job.micro_batch) <= 16
+
+
+def test_peak_memory_is_in_gib_whatever_is_printed() -> None:
+    assert peak_gib(row(peak_mem_gib=70)) == 70.0
+    assert peak_gib(row(peak_mem_gb=70)) == pytest.approx(65.19, abs=0.01)
+    assert peak_gib(row(total_mem_gb_all_gpus=140, n_devices=2)) == pytest.approx(65.19, abs=0.01)
+    assert peak_gib(row()) is None
