@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import Laid, Target, lay, platform_for, read_model
+from chipwise.advisor.training import train
 from chipwise.capacity import pack
 from chipwise.decide.question import Demand
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
@@ -13,6 +14,7 @@ from chipwise.errors import InputError
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import EstimateRequest
+    from chipwise.model import ModelSpec
 
 
 def estimate(request: EstimateRequest) -> dict[str, Any]:
@@ -22,8 +24,10 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
         InputError: no load, two loads, no lengths, an illegal split.
         InfeasibleError, KnowledgeError: see `lay`.
     """
-    demand = demand_of(request)
     model = read_model(request.model, request.models)
+    if request.training.method is not None:
+        return _training(model, request)
+    demand = demand_of(request)
     target = Target(chip=request.chip, instance=request.instance)
     wanted = request.split
     devices = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1) * (wanted.dp or 1)
@@ -44,6 +48,22 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
         "watts": None,
         "evidence": laid.layout.seat.evidence,
         "warnings": [*model.warnings, *laid.layout.seat.notes],
+    }
+
+
+def _training(model: ModelSpec, request: EstimateRequest) -> dict[str, Any]:
+    found = train(model, request, request.instances or 1)
+    return {
+        "schema_version": 1,
+        "feasible": found["memory"]["fits"],
+        "config": found["config"],
+        "serving": None,
+        "training": found["training"],
+        "other": None,
+        "memory": found["memory"],
+        "watts": None,
+        "evidence": "calibrated",
+        "warnings": list(model.warnings),
     }
 
 

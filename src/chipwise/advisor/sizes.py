@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import Target, lay, platform_for, read_model
+from chipwise.advisor.training import train
 from chipwise.decide.serving.answers import hold, memory_object
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def size(request: SizeRequest) -> dict[str, Any]:
         InputError, InfeasibleError, KnowledgeError: see `lay`.
     """
     model = read_model(request.model, request.models)
+    if request.training.method is not None:
+        found = train(model, request)
+        return {"schema_version": 1, "model": model.name, "config": found["config"], **found["memory"]}
     target = Target(chip=request.chip, instance=request.instance, mig=request.mig)
     wanted = request.split
     devices = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1) * (wanted.dp or 1)

@@ -78,7 +78,7 @@ class Part:
     label: str
     value: float
     shown: str
-    kind: Literal["held", "cache", "working", "reserved", "free", "over"]
+    kind: Literal["held", "cache", "trained", "working", "reserved", "free", "over"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from chipwise.report.document import (
@@ -24,7 +24,8 @@ from chipwise.report.document import (
     warn,
 )
 from chipwise.report.memory import memory_bar
-from chipwise.report.phrases import amount, maybe, percent, rate, seconds, spread
+from chipwise.report.phrases import UNKNOWN, amount, rate, seconds, spread
+from chipwise.report.training import step_bar, step_rows, term_name
 from chipwise.units import show_seconds
 
 Answer = Mapping[str, Any]
@@ -43,7 +44,7 @@ def _blocks(answer: Answer) -> Iterator[Block]:
         if answer[kind]:
             yield Heading(line=line(kind.capitalize() if kind != "other" else "Speed"))
             yield Pairs(rows=tuple(rows(answer[kind])), indent=1)
-            yield from _terms(answer[kind].get("terms") or [])
+            yield from _terms(answer[kind])
     if answer["memory"]:
         yield Heading(line=line("Memory"))
         yield memory_bar(answer["memory"], indent=1)
@@ -87,21 +88,6 @@ def _latency(figures: Answer | None) -> Line:
     return line(bad("grows with the queue")) if figures is None else seconds(figures)
 
 
-def _training(training: Answer) -> Iterator[tuple[str, Line]]:
-    yield "step", seconds(training["step_s"])
-    yield "tokens", rate(training["tokens_per_s"], "tok/s")
-    yield "per chip", rate(training["tokens_per_s_per_chip"], "tok/s")
-    yield "samples", rate(training["samples_per_s"], "a second")
-    yield "MFU", line(*percent(training["mfu_fraction"]), dim("  HFU "), *percent(training["hfu_fraction"]))
-    efficiency = training["communication_efficiency"]
-    parts = [line(dim(f"{name} "), *percent(figures)) for name, figures in efficiency.items() if figures]
-    yield "communication", join(parts)
-    yield (
-        "pipeline bubble",
-        line(maybe(training["pipeline_bubble_fraction"], lambda share: f"{share * 100:.0f} %")),
-    )
-
-
 def _other(other: Answer) -> Iterator[tuple[str, Line]]:
     yield "speed", rate(other["units_per_s"], f"{other['unit']}s a second")
     yield "per chip", rate(other["units_per_s_per_chip"], f"{other['unit']}s a second")
@@ -110,12 +96,18 @@ def _other(other: Answer) -> Iterator[tuple[str, Line]]:
         yield "real-time factor", spread(other["real_time_factor"], amount)
 
 
-_SPEED = {"serving": _serving, "training": _training, "other": _other}
+_SPEED: Mapping[str, Callable[[Answer], Iterator[tuple[str, Line]]]] = {
+    "serving": _serving,
+    "training": step_rows,
+    "other": _other,
+}
 
 
-def _terms(terms: list[Answer]) -> Iterator[Block]:
+def _terms(speed: Answer) -> Iterator[Block]:
     """What the time goes to, operation by operation; the columns are the terms' own names."""
-    if not terms:
+    terms = speed.get("terms") or []
+    if all("seconds" in term for term in terms):
+        yield from _step(speed, terms)
         return
     names = list(dict.fromkeys(name for term in terms for name in term))
     columns = tuple(
@@ -131,3 +123,17 @@ def _term(name: str, value: Any) -> str:
     if not value:
         return ""
     return show_seconds(value) if name.endswith("_s") else str(value)
+
+
+def _step(training: Answer, terms: list[Answer]) -> Iterator[Block]:
+    """The terms of an optimizer step, drawn and as a table."""
+    spent = [term for term in terms if term["seconds"]]
+    if not spent:
+        return
+    yield step_bar(training, indent=1)
+    columns = (Column(title="op"), Column(title="takes", right=True), Column(title="bound by"))
+    rows = tuple(
+        (line(term_name(term["op"])), line(show_seconds(term["seconds"])), line(dim(term["bound_by"] or UNKNOWN)))
+        for term in sorted(spent, key=lambda term: -term["seconds"])
+    )
+    yield Table(columns=columns, rows=rows, indent=1)

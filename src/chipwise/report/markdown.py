@@ -84,4 +84,4 @@ def _table(block: Table) -> str:
 
 def _bar(block: Bar) -> str:
     terms = [[part.label, part.shown] for part in block.parts]
-    return f"{_inline(block.caption)}\n\n" + "\n".join(map(_row, [["term", "size"], ["---", "---:"], *terms]))
+    return f"{_inline(block.caption)}\n\n" + "\n".join(map(_row, [["part", "takes"], ["---", "---:"], *terms]))

@@ -26,14 +26,14 @@ from chipwise.report.document import (
 from chipwise.report.phrases import amount, gib, maybe, plural, times
 
 Answer = Mapping[str, Any]
-_Kind = Literal["held", "cache", "working", "reserved", "free", "over"]
+_Kind = Literal["held", "cache", "trained", "working", "reserved", "free", "over"]
 
 _KINDS: dict[str, _Kind] = {
     "weights_bytes": "held",
     "draft_bytes": "held",
-    "adapters_bytes": "held",
-    "gradients_bytes": "held",
-    "optimizer_bytes": "held",
+    "adapters_bytes": "trained",
+    "gradients_bytes": "trained",
+    "optimizer_bytes": "trained",
     "cache_bytes": "cache",
     "activations_bytes": "working",
     "graphs_bytes": "working",
@@ -78,25 +78,27 @@ def _part(label: str, size_bytes: float, kind: _Kind) -> Part:
 
 
 def _room(answer: Answer) -> tuple[tuple[str, Line], ...]:
-    per_replica = dim(" per replica")
-    rows = [
-        ("cache pool", line(maybe(answer["kv_pool_bytes"], gib), dim(" per chip"))),
-        (
-            "cache holds",
-            line(maybe(answer["kv_cache_tokens"], lambda n: plural(round(n), "token")), per_replica),
-        ),
-        (
-            "requests",
-            line(maybe(answer["max_concurrency_at_context"], amount), dim(" at full context"), per_replica),
-        ),
-        ("longest context", line(maybe(answer["longest_context"], lambda n: plural(round(n), "token")))),
-        ("fewest chips", line(maybe(answer["min_chips"], amount))),
-    ]
+    rows = [*_cache(answer), ("fewest chips", line(maybe(answer["min_chips"], amount)))]
     spread = answer["range"]
     if spread and answer["kv_pool_bytes"]:
         shown = f"{spread['low_fraction'] * 100:.0f} % to {spread['high_fraction'] * 100:.0f} %"
         rows.append(("as measured", line(shown, dim(" of this pool, 8 times in 10"))))
     return tuple(rows)
+
+
+def _cache(answer: Answer) -> list[tuple[str, Line]]:
+    """What is left for requests; nothing where a run has no cache."""
+    held = ("kv_pool_bytes", "kv_cache_tokens", "max_concurrency_at_context", "longest_context")
+    if all(answer[name] is None for name in held):
+        return []
+    pool, tokens, requests, longest = (answer[name] for name in held)
+    replica = dim(" per replica")
+    return [
+        ("cache pool", line(maybe(pool, gib), dim(" per chip"))),
+        ("cache holds", line(maybe(tokens, lambda n: plural(round(n), "token")), replica)),
+        ("requests", line(maybe(requests, amount), dim(" at full context"), replica)),
+        ("longest context", line(maybe(longest, lambda n: plural(round(n), "token")))),
+    ]
 
 
 def _remedies(answer: Answer) -> Table:

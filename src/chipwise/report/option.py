@@ -29,25 +29,20 @@ from chipwise.report.phrases import (
     TIMES,
     UNKNOWN,
     amount,
-    gib,
+    graded,
     listing,
     maybe,
-    percent,
     plural,
     rate,
     seconds,
     split_text,
-    spread,
     times,
     usd,
 )
-from chipwise.units import show_count, show_seconds
+from chipwise.report.training import run_rows, step_bar, step_rows, within
+from chipwise.units import show_seconds, show_usd
 
 Answer = Mapping[str, Any]
-_GRADES = {
-    **dict.fromkeys(("excellent", "good", "high", "best-in-class"), good),
-    **dict.fromkeys(("risky", "low", "inefficient"), warn),
-}
 _NEEDED = ("required", "recommended", "optional")
 
 
@@ -55,22 +50,27 @@ def option_blocks(option: Answer, workload: Answer, shared: Collection[str] = ()
     """The blocks of one option; what stands in `shared` is said elsewhere, once for all."""
     yield Heading(line=_title(option))
     yield Text(line=_layout(option), indent=1)
-    speed = _serving(option, workload)
-    if speed is not None:
-        yield speed
-    work = _work(option)
-    if work.rows:
-        yield work
+    yield from _speed(option, workload)
     yield memory_bar(option["memory"], indent=1)
-    yield Pairs(rows=tuple(_rows(option)), indent=1)
+    yield Pairs(rows=tuple(_rows(option, workload)), indent=1)
     for mark, items in _arguments(option, shared):
         if items:
             yield Bullets(items=tuple(items), mark=mark, indent=1)
 
 
-def method_of(latency: Answer) -> str:
-    """How the percentiles were got, in a word."""
-    return str(latency["method"]).partition(":")[0]
+def _speed(option: Answer, workload: Answer) -> Iterator[Block]:
+    """Latency against what was asked, or the step and the run; how much comes out."""
+    performance = option["performance"]
+    if performance.get("serving"):
+        yield _serving(option, workload)
+        yield Pairs(rows=tuple(_output(performance["serving"], option["rating_throughput"])), indent=1)
+    if performance.get("training"):
+        yield Pairs(rows=tuple(step_rows(performance["training"], option["rating_mfu"])), indent=1)
+        yield step_bar(performance["training"], indent=1)
+    if performance.get("other"):
+        yield Pairs(rows=(("speed", _units(performance["other"])),), indent=1)
+    if option["run"]:
+        yield Pairs(rows=tuple(run_rows(option["run"], workload)), indent=1)
 
 
 def _title(option: Answer) -> Line:
@@ -80,24 +80,31 @@ def _title(option: Answer) -> Line:
 
 
 def _layout(option: Answer) -> Line:
-    precision = option["precision"]
     latency = option["latency"]
     idle = option["chips"] - option["chips_used"]
     return join([
         line(times(option["chips"], option["chip"]), warn(f" ({idle} idle, paid for)") if idle else ""),
-        line(plural(option["replicas"], "replica"), f" of {split_text(option['parallelism'])}"),
-        line(f"{precision['weights']} weights, {precision['kv']} cache, {precision['compute']} math"),
+        *_laid(option),
         line(option["engine"]),
         line(dim(option["evidence"])),
-        line(dim(f"{method_of(latency)} percentiles") if latency else ""),
+        line(dim(f"{latency['method']} percentiles") if latency else ""),
     ])  # fmt: skip
 
 
-def _serving(option: Answer, workload: Answer) -> Table | None:
+def _laid(option: Answer) -> list[Line]:
+    """The split and the formats; a run has neither replicas nor a cache."""
+    precision, split = option["precision"], split_text(option["parallelism"])
+    if option["performance"].get("training"):
+        return [line(split), line(f"{precision['compute']} math")]
+    return [
+        line(plural(option["replicas"], "replica"), f" of {split}"),
+        line(f"{precision['weights']} weights, {precision['kv']} cache, {precision['compute']} math"),
+    ]
+
+
+def _serving(option: Answer, workload: Answer) -> Table:
     """TTFT and TPOT alone and under load, the 99th percentile against the bar, throughput."""
-    serving = option["performance"].get("serving")
-    if not serving:
-        return None
+    serving = option["performance"]["serving"]
     latency = option["latency"] or {}
     rows = [_latency_row(key, serving, latency, workload) for key in ("ttft", "tpot")]
     columns = (
@@ -122,7 +129,7 @@ def _latency_row(key: str, serving: Answer, latency: Answer, workload: Answer) -
         seconds(serving[name]),
         line(strong(maybe(p99, show_seconds))),
         asked,
-        _graded(latency.get(f"rating_{key}")),
+        graded(latency.get(f"rating_{key}")),
     )
 
 
@@ -132,48 +139,18 @@ def _met(value: float | None, bar: float) -> Any:
     return good("✓") if value <= bar else bad("✗")
 
 
-def _graded(grade: str | None) -> Line:
-    return (_GRADES.get(grade, dim)(grade),) if grade else ()
-
-
-def _work(option: Answer) -> Pairs:
-    """How much comes out: tokens, steps or units, and the run they make."""
-    performance = option["performance"]
-    rows: list[tuple[str, Line]] = []
-    if performance.get("serving"):
-        rows += _output(performance["serving"], option["rating_throughput"])
-    if performance.get("training"):
-        rows += _steps(performance["training"], option["rating_mfu"])
-    if performance.get("other"):
-        other = performance["other"]
-        per_s = rate(other["units_per_s"], f"{other['unit']}s a second")
-        rows.append(("speed", join([per_s, seconds(other["latency_s"])])))
-    rows += _run(option["run"]) if option["run"] else []
-    return Pairs(rows=tuple(rows), indent=1)
-
-
 def _output(serving: Answer, grade: str | None) -> Iterator[tuple[str, Line]]:
     per_chip = rate(serving["output_tokens_per_s_per_chip"], "tok/s")
     yield "output", rate(serving["output_tokens_per_s"], "tok/s")
-    yield "per chip", join([per_chip, _graded(grade)], "  ")
+    yield "per chip", join([per_chip, graded(grade)], "  ")
 
 
-def _steps(training: Answer, grade: str | None) -> Iterator[tuple[str, Line]]:
-    yield "step", join([seconds(training["step_s"]), rate(training["tokens_per_s"], "tok/s")])
-    yield "MFU", join([percent(training["mfu_fraction"]), _graded(grade)], "  ")
+def _units(other: Answer) -> Line:
+    return join([rate(other["units_per_s"], f"{other['unit']}s a second"), seconds(other["latency_s"])])
 
 
-def _run(run: Answer) -> Iterator[tuple[str, Line]]:
-    yield "run", join([seconds(run["duration_s"]), line(f"{show_count(run['tokens'])} tokens")])
-    yield "chip-hours", spread(run["chip_hours"], amount)
-    every = maybe(run["checkpoint_interval_s"], show_seconds)
-    yield "checkpoint", line(f"{gib(run['checkpoint_bytes'])} every {every}")
-    if run["interruption_cost_usd"]:
-        yield "interruption", usd(run["interruption_cost_usd"])
-
-
-def _rows(option: Answer) -> Iterator[tuple[str, Line]]:
-    yield from _costs(option["cost"])
+def _rows(option: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
+    yield from _costs(option["cost"], workload)
     needed = [check for check in option["infrastructure"] if check["need"] in _NEEDED]
     yield "needs", join([_check(check) for check in needed]) if needed else line("nothing special")
     yield "settings", join([line(f"{name} {_setting(value)}") for name, value in option["settings"].items()])
@@ -182,11 +159,12 @@ def _rows(option: Answer) -> Iterator[tuple[str, Line]]:
     yield "regions", line(listing(option["regions"], 6))
 
 
-def _costs(cost: Answer) -> Iterator[tuple[str, Line]]:
+def _costs(cost: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     yield "cost", _hourly(cost)
     for name, unit in _PER.items():
         if cost.get(name):
-            yield "", line(*usd(cost[name]), dim(f" {unit}"))
+            budget_usd = (workload.get("budget_usd") or {}).get("value") if name == "usd_per_run" else None
+            yield "", join([line(*usd(cost[name]), dim(f" {unit}")), within(cost[name], budget_usd, show_usd)])
     priced = [one for one in cost["purchase"] if one["usd_per_hour"]]
     if priced:
         yield "bought as", join([line(f"{one['option']} ", *usd(one["usd_per_hour"])) for one in priced])

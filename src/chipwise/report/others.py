@@ -33,26 +33,27 @@ def also_feasible(rows: list[Answer]) -> Iterator[Block]:
     """Sizes that would do, and why they stand behind."""
     if not rows:
         return
-    yield Heading(line=line("Would do as well ", dim(f"{len(rows)}, with TTFT and TPOT at p99")))
+    serves = any(row["ttft_p99_s"] is not None or row["tpot_p99_s"] is not None for row in rows)
+    yield Heading(line=line("Would do as well ", dim(f"{len(rows)}" + (", with TTFT and TPOT at p99" * serves))))
+    latency = (Column(title="TTFT", right=True), Column(title="TPOT", right=True)) if serves else ()
     columns = (
         Column(title="size"),
         Column(title="split"),
         Column(title="$/h", right=True),
-        Column(title="TTFT", right=True),
-        Column(title="TPOT", right=True),
+        *latency,
         Column(title="behind because", wraps=True),
     )
-    yield Table(columns=columns, rows=tuple(map(_feasible, rows)), indent=1)
+    yield Table(columns=columns, rows=tuple(_feasible(row, serves=serves) for row in rows), indent=1)
 
 
-def _feasible(row: Answer) -> tuple[Line, ...]:
+def _feasible(row: Answer, *, serves: bool) -> tuple[Line, ...]:
     price = row["usd_per_hour"]
+    latency = [line(maybe(row[name], show_seconds)) for name in ("ttft_p99_s", "tpot_p99_s")] if serves else []
     return (
         line(times(row["instances"], row["instance"])),
         line(f"{split_text(row['parallelism'])} {row['precision']}"),
         line(UNKNOWN if price is None else show_usd(price["mid"])),
-        line(maybe(row["ttft_p99_s"], show_seconds)),
-        line(maybe(row["tpot_p99_s"], show_seconds)),
+        *latency,
         line(row["behind_because"]),
     )
 
@@ -81,13 +82,20 @@ def _rule(rule: str, rows: list[Answer]) -> Iterator[Block]:
 
 def _why(row: Answer) -> Line:
     """The reason, and the number that was lacking where the reason does not hold it."""
-    short = _lacked(row["shortfall"]) if row["shortfall"] else ""
-    told = short.partition(" per ")[0] in row["reason"]
-    return line(row["reason"], "" if told else dim(f" (short by {short})"))
+    if not row["shortfall"]:
+        return line(row["reason"])
+    missed = lacked(row["shortfall"])
+    told = missed.partition(" per ")[0] in row["reason"] or " short" in row["reason"]
+    return line(row["reason"], "" if told else dim(f" ({_MISSED.get(row['shortfall']['unit'], 'short by')} {missed})"))
 
 
-def _lacked(lacked: Answer) -> str:
-    value, unit = lacked["value"], lacked["unit"]
+def lacked(shortfall: Answer) -> str:
+    """The number that was lacking, with its unit.
+
+    >>> lacked({"value": 0.031, "unit": "s"})
+    '31.0 ms'
+    """
+    value, unit = shortfall["value"], shortfall["unit"]
     for known, show in _SHOWN.items():
         if unit == known or unit.startswith(f"{known} "):
             return f"{show(value)}{unit.removeprefix(known)}"
@@ -95,6 +103,7 @@ def _lacked(lacked: Answer) -> str:
 
 
 _SHOWN: Mapping[str, Callable[[float], str]] = {"bytes": gib, "s": show_seconds, "usd": show_usd}
+_MISSED = {"s": "over by", "usd": "over by"}
 
 
 def _together(rows: Iterable[Answer], key: Any) -> list[tuple[Any, list[str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chipwise.report.document import Line, Word, dim, line
+from chipwise.report.document import Line, Word, dim, good, line, warn
 from chipwise.units import show_bytes, show_seconds, show_usd
 
 UNKNOWN = "unknown"
@@ -54,7 +54,27 @@ def rate(figures: Figures | None, unit: str) -> Line:
 
 def percent(figures: Figures | None) -> Line:
     """A range of a share."""
-    return spread(figures, lambda value: f"{value * 100:.0f} %")
+    return spread(figures, share)
+
+
+def share(value: float) -> str:
+    """A share in per cent.
+
+    >>> share(0.56)
+    '56 %'
+    """
+    return f"{value * 100:.0f} %"
+
+
+_GRADES = {
+    **dict.fromkeys(("excellent", "good", "high", "best-in-class"), good),
+    **dict.fromkeys(("risky", "low", "inefficient"), warn),
+}
+
+
+def graded(grade: str | None) -> Line:
+    """The guide's grade, in the tone of what it says."""
+    return (_GRADES.get(grade, dim)(grade),) if grade else ()
 
 
 def amount(value: float) -> str:
@@ -66,6 +86,19 @@ def amount(value: float) -> str:
     if value == round(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def decimal(value: float, unit: str) -> str:
+    """A number with the decimal prefix that reads best.
+
+    >>> decimal(3.35e12, "B/s"), decimal(9.89e14, "FLOP/s")
+    ('3.35 TB/s', '989 TFLOP/s')
+    """
+    size, prefix = next(
+        ((size, prefix) for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")) if abs(value) >= size),
+        (1.0, ""),
+    )
+    return f"{value / size:.3g} {prefix}{unit}"
 
 
 def maybe(value: float | None, show: Callable[[float], str]) -> str:

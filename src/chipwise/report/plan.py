@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chipwise.report import others
@@ -21,11 +21,13 @@ from chipwise.report.document import (
     warn,
 )
 from chipwise.report.option import option_blocks, said_of_all
-from chipwise.report.phrases import TIMES, UNKNOWN, amount, gib, maybe, split_text, times
+from chipwise.report.phrases import TIMES, UNKNOWN, amount, gib, maybe, share, split_text, times
 from chipwise.report.workload import workload_block
 from chipwise.units import show_count, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
+Shown = tuple[str, Callable[[Answer], str]]
+"""A column of the options side by side: its title, and what an option says there."""
 
 
 def plan_page(advice: Answer) -> Document:
@@ -52,13 +54,7 @@ def _blocks(advice: Answer) -> Iterator[Block]:
     yield from others.gpu_or_neuron(advice["gpu_or_neuron"])
     yield from others.gpu_needed(advice["gpu_needed"])
     yield from others.benchmark(advice["benchmark"])
-    yield from others.warnings([*_methods(advice["options"]), *shared, *advice["warnings"]])
-
-
-def _methods(options: list[Answer]) -> list[str]:
-    """How percentiles were got, in full, each way once."""
-    found = [option["latency"]["method"] for option in options if option["latency"]]
-    return [f"percentiles are {method}" for method in dict.fromkeys(found)]
+    yield from others.warnings([*shared, *advice["warnings"]])
 
 
 def model_line(model: Answer) -> Line:
@@ -78,33 +74,53 @@ def _considered(advice: Answer) -> Line:
 
 
 def _side_by_side(options: list[Answer]) -> Table:
-    columns = (
-        Column(title="#"),
-        Column(title="size"),
-        Column(title=f"replicas {TIMES} split"),
-        Column(title="TTFT p99", right=True),
-        Column(title="TPOT p99", right=True),
-        Column(title="tok/s", right=True),
-        Column(title="$/h", right=True),
-    )
-    return Table(columns=columns, rows=tuple(map(_summary, options)), indent=1)
+    """One row an option; a training run is told by its step and its end, serving by its latency."""
+    trains = any(option["performance"].get("training") for option in options)
+    own = _RUNS if trains else _SERVES
+    laid = "split" if trains else f"replicas {TIMES} split"
+    named = tuple(Column(title=title) for title in ("#", "size", laid))
+    figures = tuple(Column(title=title, right=True) for title, _ in own)
+    return Table(columns=named + figures, rows=tuple(_summary(option, own) for option in options), indent=1)
 
 
-def _summary(option: Answer) -> tuple[Line, ...]:
-    latency = option["latency"] or {}
-    price = option["cost"]["usd_per_hour"]
+def _summary(option: Answer, own: Sequence[Shown]) -> tuple[Line, ...]:
+    split = split_text(option["parallelism"])
+    laid = split if option["performance"].get("training") else times(option["replicas"], split)
     return (
         line(str(option["rank"]), warn("=") if option["tied_with"] else ""),
         line(accent(times(option["instances"], option["instance"]))),
-        line(times(option["replicas"], split_text(option["parallelism"])), f" {option['precision']['weights']}"),
-        *(line(maybe((latency.get(name) or {}).get("p99"), show_seconds)) for name in ("ttft_s", "tpot_s")),
-        line(_throughput(option["performance"])),
-        line(UNKNOWN if price is None else show_usd(price["mid"])),
+        line(f"{laid} {option['precision']['weights']}"),
+        *(line(show(option)) for _, show in own),
     )
 
 
-def _throughput(performance: Answer) -> str:
-    serving, training = performance.get("serving"), performance.get("training")
-    if serving:
-        return amount(serving["output_tokens_per_s"]["mid"])
-    return amount(training["tokens_per_s"]["mid"]) if training else UNKNOWN
+def _mid(figures: Answer | None, show: Callable[[float], str]) -> str:
+    return UNKNOWN if figures is None else show(figures["mid"])
+
+
+def _p99(option: Answer, name: str) -> str:
+    return maybe(((option["latency"] or {}).get(name) or {}).get("p99"), show_seconds)
+
+
+def _step(option: Answer, name: str, show: Callable[[float], str]) -> str:
+    return _mid((option["performance"].get("training") or {}).get(name), show)
+
+
+def _output(option: Answer) -> str:
+    return _mid((option["performance"].get("serving") or {}).get("output_tokens_per_s"), amount)
+
+
+_PRICE: Shown = ("$/h", lambda option: _mid(option["cost"]["usd_per_hour"], show_usd))
+_SERVES: tuple[Shown, ...] = (
+    ("TTFT p99", lambda option: _p99(option, "ttft_s")),
+    ("TPOT p99", lambda option: _p99(option, "tpot_s")),
+    ("tok/s", _output),
+    _PRICE,
+)
+_RUNS: tuple[Shown, ...] = (
+    ("tok/s", lambda option: _step(option, "tokens_per_s", amount)),
+    ("MFU", lambda option: _step(option, "mfu_fraction", share)),
+    ("run", lambda option: _mid((option["run"] or {}).get("duration_s"), show_seconds)),
+    _PRICE,
+    ("$ a run", lambda option: _mid(option["cost"]["usd_per_run"], show_usd)),
+)

@@ -16,7 +16,10 @@ from typing import Any
 
 from chipwise.errors import UnknownNameError
 
-PUBLISHED = ("plan", "model", "model_list", "memory", "estimate", "catalog", "error")
+PUBLISHED = (
+    *("plan", "model", "model_list", "memory", "estimate", "why", "compare", "validate"),
+    *("catalog", "guide_errata", "error"),
+)
 """The names that `chipwise schema` knows."""
 
 Schema = dict[str, Any]

@@ -41,6 +41,7 @@ _HEADING = {1: "bold", 2: "bold", 3: "italic"}
 _CELL = {
     "held": ("█", "blue"),
     "cache": ("▓", "cyan"),
+    "trained": ("▓", "yellow"),
     "working": ("▒", "magenta"),
     "reserved": ("░", "dim"),
     "free": ("·", "green"),

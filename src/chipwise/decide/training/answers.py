@@ -14,6 +14,7 @@ from chipwise.units import Range
 if TYPE_CHECKING:
     from chipwise.catalog import Chip
     from chipwise.memory.training import TrainingMemory
+    from chipwise.memory.training_recipes import Recipe
     from chipwise.perf.training import TrainingArrays
 
 STATES = (
@@ -39,6 +40,7 @@ class Row:
 
     memory: TrainingMemory
     arrays: TrainingArrays
+    recipe: Recipe
     spread_factor: float
     row: int
     rows: int
@@ -71,7 +73,7 @@ def memory_object(row: Row, chip: Chip, capacity_bytes: float, warnings: tuple[s
         "longest_context": None,
         "min_chips": None,
         "to_make_it_fit": [],
-        "range": {"low_fraction": 0.9, "high_fraction": 1.1},
+        "range": {"low_fraction": row.recipe.low_fraction, "high_fraction": row.recipe.high_fraction},
         "evidence": "calibrated",
         "warnings": list(warnings),
     }

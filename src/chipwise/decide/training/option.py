@@ -10,6 +10,7 @@ from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.training.answers import Row, memory_object, training_object
 from chipwise.decide.training.runs import run_of
 from chipwise.guide import grade
+from chipwise.memory.training_recipes import recipe_of
 from chipwise.units import show_count, show_seconds, show_usd
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def row_of(deployment: TrainingDeployment) -> Row:
     return Row(
         memory=deployment.trial.memory,
         arrays=deployment.trial.arrays,
+        recipe=recipe_of(deployment.trial.job),
         spread_factor=deployment.spread_factor,
         row=deployment.row,
         rows=len(deployment.trial.ways),

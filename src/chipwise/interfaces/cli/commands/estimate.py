@@ -22,8 +22,17 @@ from chipwise.interfaces.cli.shared_flags import (
 from chipwise.units import parse_rate, parse_seconds
 
 _PLACE = (
-    Flag(name="--on", fields=("instance",), parse=str, metavar="INSTANCE", names=completion.sizes, help="Instance size."),
-    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", names=completion.chips, help="Chip, instead of an instance."),
+    Flag(
+        name="--on", fields=("instance",), parse=str, metavar="INSTANCE", names=completion.sizes, help="Instance size."
+    ),
+    Flag(
+        name="--chip",
+        fields=("chip",),
+        parse=str,
+        metavar="CHIP",
+        names=completion.chips,
+        help="Chip, instead of an instance.",
+    ),
     Flag(name="--instances", fields=("instances",), parse=COUNT, metavar="N", help="How many instances."),
     Flag(name="--replicas", fields=("replicas",), parse=COUNT, metavar="N", help="Independent copies."),
 )

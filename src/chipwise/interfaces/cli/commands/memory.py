@@ -21,8 +21,22 @@ TABLE = Flag(
 )
 
 _PLACE = (
-    Flag(name="--chip", fields=("chip",), parse=str, metavar="CHIP", names=completion.chips, help="Chip, such as l40s or h100-sxm."),
-    Flag(name="--instance", fields=("instance",), parse=str, metavar="TYPE", names=completion.sizes, help="Instance size."),
+    Flag(
+        name="--chip",
+        fields=("chip",),
+        parse=str,
+        metavar="CHIP",
+        names=completion.chips,
+        help="Chip, such as l40s or h100-sxm.",
+    ),
+    Flag(
+        name="--instance",
+        fields=("instance",),
+        parse=str,
+        metavar="TYPE",
+        names=completion.sizes,
+        help="Instance size.",
+    ),
     Flag(name="--mig", fields=("mig",), parse=str, metavar="PROFILE", help="MIG profile, such as 1g.10gb."),
 )
 

@@ -1,0 +1,172 @@
+"""One training layout from flags, sized and timed: what `memory` and `estimate` answer for `--method`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from chipwise.advisor.layout import Target, platform_for
+from chipwise.catalog import load_catalog
+from chipwise.decide.failures import Refusal
+from chipwise.decide.question import Policy, Question, TrainingDemand
+from chipwise.decide.training.answers import Row, memory_object, training_object
+from chipwise.decide.training.rollout import rollout_seconds
+from chipwise.decide.training.trainers import Scheme, trainers_of
+from chipwise.decide.training.trials import Way, trial
+from chipwise.engines import load_engine
+from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
+from chipwise.memory.training_job import Method, Recompute, Shard, TrainingLayout, layout_problem
+from chipwise.memory.training_recipes import recipe_of
+from chipwise.parallelism import tp_problem
+from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, resolve_workload
+
+if TYPE_CHECKING:
+    from chipwise.advisor.request import EstimateRequest, SizeRequest, SplitRequest, TrainingRequest
+    from chipwise.decide.platforms import Platform
+    from chipwise.model import ModelSpec
+
+METHODS = {"pretrain": "pretrain", "full-ft": "finetune", "ppo": "rlhf"}
+DEFAULT_RECOMPUTE: Recompute = "none"
+
+
+def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: int = 1) -> dict[str, Any]:
+    """The memory and the step of one layout.
+
+    Degrees that are not said follow: dp takes what tp, pp and cp leave of the devices. Batch, sequence, optimizer
+    and the rest come from the method's preset where they are not said.
+
+    Raises:
+        InputError: an unknown method or mode, degrees that do not fit the model or the devices.
+        InfeasibleError, KnowledgeError: the chip cannot, or nobody knows whether it can, train the model.
+    """
+    demand = _demand(model, request.training)
+    split = request.split
+    asked = (split.tp or 1) * (split.pp or 1) * (split.cp or 1) * (split.dp or 1)
+    platform = platform_for(Target(chip=request.chip, instance=request.instance), asked)
+    way = _way(model, platform, split, demand, instances)
+    question = _question(model, demand)
+    scheme = _scheme(question, platform, split, request.training)
+    mode: Any = demand.recompute or DEFAULT_RECOMPUTE
+    found = trial(question, scheme, mode, [way], rollout_seconds(question, [way]))
+    row = Row(
+        memory=found.memory,
+        arrays=found.arrays,
+        recipe=recipe_of(found.job),
+        spread_factor=float(np.ravel(found.coefficients.spread_factor)[0]),
+        row=0,
+        rows=1,
+    )
+    memory = memory_object(row, platform.chip, platform.device_memory_bytes, ())
+    memory["chips"] = -(-way.devices // platform.chip.cores)
+    return {
+        "memory": memory,
+        "training": training_object(row) if memory["fits"] else None,
+        "config": _config(model, way, scheme, demand, mode),
+    }
+
+
+def _demand(model: ModelSpec, asked: TrainingRequest) -> TrainingDemand:
+    method = asked.method or ""
+    if method not in get_args(Method):
+        raise UnknownNameError("method", method, get_args(Method))
+    for name, value, known in (("--recompute", asked.recompute, Recompute), ("--shard", asked.shard, Shard)):
+        if value is not None and value not in get_args(known):
+            raise InputError(f"{name} {value} is not known", why="it is a fixed set", fix=" or ".join(get_args(known)))
+    wish = WorkloadRequest(
+        preset=METHODS.get(method, "lora" if method == "dora" else method),
+        tokens=1.0,
+        seq_len=asked.seq_len,
+        micro_batch=asked.micro_batch,
+        global_batch=asked.global_batch,
+        optimizer=asked.optimizer,
+        recompute=asked.recompute,
+        lora_rank=asked.lora_rank if method in {"lora", "qlora", "dora"} else None,
+    )
+    workload = resolve_workload(wish, ModelHints(architecture=None, max_context_tokens=model.max_context_tokens))
+    if not isinstance(workload, TrainingWorkload):
+        raise InputError(f"{method} is no training method", why="it trains nothing", fix="--method lora")
+    return TrainingDemand(
+        method=method,
+        tokens=1.0,
+        seq_len=float(workload.seq_len.value),
+        global_batch=float(workload.global_batch.value),
+        micro_batch=workload.micro_batch.value,
+        optimizer=workload.optimizer.value,
+        recompute=workload.recompute.value,
+        shard=asked.shard,
+        lora_rank=workload.lora_rank.value if workload.lora_rank else 16,
+        isl_tokens=float(workload.isl.value) if workload.isl else None,
+        osl_tokens=float(workload.osl.value) if workload.osl else None,
+    )
+
+
+def _way(model: ModelSpec, platform: Platform, split: SplitRequest, demand: TrainingDemand, instances: int) -> Way:
+    tp, pp = split.tp or 1, split.pp or 1
+    devices = platform.devices * instances
+    if devices % (tp * pp):
+        raise InputError(
+            f"tp x pp = {tp * pp} does not divide the {devices} devices", why="every device has a place",
+            fix="choose degrees that multiply to a divisor, or say --instances",
+        )  # fmt: skip
+    dp = split.dp or devices // (tp * pp)
+    layout = TrainingLayout(tp=tp, pp=pp, ep=split.ep or 1, dp=dp)
+    problem = tp_problem(model, tp) or layout_problem(model, layout)
+    if tp * pp * dp != devices:
+        problem = f"tp x pp x dp = {tp * pp * dp} is not the {devices} devices"
+    if problem is not None:
+        raise InputError(
+            f"not a legal layout: {problem}", why="every device must hold whole pieces", fix="chipwise model"
+        )
+    micro = demand.micro_batch or 1
+    if micro * dp > demand.global_batch:
+        raise InputError(
+            f"micro-batch {micro} x dp {dp} is more than the global batch {demand.global_batch:.0f}",
+            why="every copy takes at least one micro-batch a step", fix="raise --global-batch or lower --micro-batch",
+        )  # fmt: skip
+    nodes = -(-devices // platform.devices)
+    return Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro)
+
+
+def _question(model: ModelSpec, demand: TrainingDemand) -> Question:
+    return Question(
+        model=model,
+        demand=demand,
+        policy=Policy(goals=("training-cost",), regions=()),
+        catalog=load_catalog(),
+        engines={"nvidia": load_engine("vllm"), "aws": load_engine("vllm-neuron")},
+        workload={},
+        purpose="estimate",
+    )
+
+
+def _scheme(question: Question, platform: Platform, split: SplitRequest, asked: TrainingRequest) -> Scheme:
+    """The scheme the flags mean: split where tp or pp is, else fully sharded; `--shard` beats both."""
+    found = trainers_of(question, platform.chip)
+    if isinstance(found, Refusal):
+        family = InfeasibleError if found.known else KnowledgeError
+        raise family(f"{question.model.name} on {platform.chip.id}: {found.reason}", why=found.source, fix=found.change)
+    wants_split = (split.tp or 1) * (split.pp or 1) > 1
+    fitting = [scheme for scheme in found.schemes if scheme.split == wants_split] or list(found.schemes)
+    chosen = next((scheme for scheme in fitting if scheme.shard == asked.shard), fitting[0])
+    shard: Any = asked.shard or chosen.shard
+    return replace(chosen, shard=shard)
+
+
+def _config(model: ModelSpec, way: Way, scheme: Scheme, demand: TrainingDemand, mode: str) -> dict[str, Any]:
+    return {
+        "model": model.name,
+        "chip": way.platform.chip.id,
+        "instances": way.nodes,
+        "devices": way.devices,
+        "parallelism": {"tp": way.tp, "pp": way.pp, "ep": way.ep, "dp": way.dp, "cp": 1},
+        "method": demand.method,
+        "trainer": scheme.trainer,
+        "shard": scheme.shard,
+        "recompute": mode,
+        "optimizer": demand.optimizer,
+        "seq_len": round(demand.seq_len),
+        "micro_batch": way.micro_batch,
+        "global_batch": round(demand.global_batch),
+    }
