@@ -20,6 +20,7 @@ from chipwise.report.schema import schema
 
 MODEL = "llama-3.3-70b"
 CHAT = ["--for", "chat", "--users", "64", "--context", "8k", "--ttft-p99", "1s", "--tpot-p99", "40ms"]
+LORA = ["--for", "lora", "--tokens", "100M", "--epochs", "1", "--deadline", "3d"]
 H100 = ["--chip", "h100-sxm", "--tp", "4"]
 ANSWERS = {
     "model": ["model", MODEL],
@@ -41,6 +42,13 @@ ANSWERS = {
         "16",
     ],
     "plan": ["plan", MODEL, *CHAT, "--goal", "latency,cost"],
+    "plan of a run": ["plan", "llama-3.1-8b", *LORA],
+    "estimate of a run": ["estimate", "llama-3.1-8b", "--chip", "h100-sxm", "--method", "lora"],
+    "memory of a run": ["memory", "llama-3.1-8b", "--chip", "h100-sxm", "--method", "lora"],
+    "why": ["why", "p5.48xlarge", MODEL, *CHAT],
+    "why of a run": ["why", "g6e.xlarge", "llama-3.1-8b", *LORA],
+    "compare": ["compare", "p5.48xlarge", "trn2.48xlarge"],
+    "compare for a model": ["compare", "p5.48xlarge", "g6.xlarge", "--model", MODEL, *CHAT],
     "catalog list": ["catalog", "list"],
     "catalog show": ["catalog", "show", "p5en.48xlarge"],
     "catalog show chip": ["catalog", "show", "l40s"],
@@ -170,6 +178,37 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     assert answer["workload"]["users"] == {"value": 8, "from": "user"}
 
 
+def test_a_training_run_in_a_file_is_the_same_question(tmp_path: Path) -> None:
+    path = tmp_path / "lora.yaml"
+    path.write_text("for: lora\ntokens: 100M\nepochs: 1\ndeadline: 3d\n")
+    asked = run("plan", "llama-3.1-8b", "--workload", str(path), "--json")
+    assert asked.exit_code == 0
+    assert asked.stdout == run("plan", "llama-3.1-8b", *LORA, "--json").stdout
+
+
+def test_why_agrees_with_plan_and_says_what_would_turn_it() -> None:
+    plan = json.loads(run("plan", MODEL, *CHAT, "--region", "us-east-1", "--json").stdout)
+    first, behind, out = plan["options"][0], plan["also_feasible"][0], plan["rejected"]
+    for row, place in ((first, "options"), (behind, "also_feasible")):
+        result = run("why", row["instance"], MODEL, *CHAT, "--region", "us-east-1", "--json")
+        answer = json.loads(result.stdout)
+        assert (result.exit_code, answer["stands_in"], answer["detail"]) == (0, place, row)
+        assert answer["best"] == first["instance"]
+    elsewhere = next(row["instance"] for row in out if row["rule"] == "region" and row["instance"] == "p5e.48xlarge")
+    result = run("why", elsewhere, MODEL, *CHAT, "--region", "us-east-1", "--json")
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, answer["stands_in"]) == (1, "rejected")
+    assert "region" in {one["kind"] for one in answer["would_change_it"]}
+
+
+def test_compare_puts_the_same_facts_side_by_side() -> None:
+    answer = json.loads(run("compare", "p5.48xlarge", "p5.4xlarge", "--json").stdout)
+    facts = {row["fact"]: (row["first"], row["second"]) for row in answer["facts"]}
+    assert facts["chip"] == ("h100-sxm", "h100-sxm")
+    assert facts["chips"] == (8, 1)
+    assert answer["answers"] is None
+
+
 def leaves(answer: Any, path: str = "") -> list[tuple[str, Any]]:
     if isinstance(answer, dict):
         if set(answer) == {"low", "mid", "high"}:
@@ -216,7 +255,7 @@ def test_help_and_version_need_no_answer(arguments: list[str]) -> None:
 
 def test_help_lists_every_command_with_what_it_does() -> None:
     page = run("--help").stdout
-    for name in ("plan", "model", "memory", "estimate", "catalog", "schema"):
+    for name in ("plan", "model", "memory", "estimate", "why", "compare", "validate", "catalog", "schema"):
         assert f"\n  {name} " in page
 
 
@@ -240,13 +279,15 @@ def test_a_process_exits_as_promised(arguments: list[str], status: int) -> None:
 FLAGS = sorted(
     {
         option
-        for name in ("plan", "model", "memory", "estimate", "catalog", "schema")
+        for name in ("plan", "model", "memory", "estimate", "why", "compare", "catalog", "schema")
         for param in (cli.get_command(None, name) or cli).params  # type: ignore[arg-type] # the context is not used
         for option in param.opts
     }
 )
 words = st.one_of(
-    st.sampled_from(["plan", "model", "memory", "estimate", "catalog", "schema", "list", "show", "check"]),
+    st.sampled_from(
+        ["plan", "model", "memory", "estimate", "why", "compare", "catalog", "schema", "list", "show", "check"]
+    ),
     st.sampled_from(FLAGS),
     st.sampled_from(
         [MODEL, "h100-sxm", "p5.48xlarge", "g6.xlarge", "chat", "8k", "1", "0", "-1", "1e9", "fp8", "json"]

@@ -12,7 +12,7 @@ import pytest
 
 from chipwise.advisor.request import EstimateRequest, Request, SizeRequest
 from chipwise.errors import InputError, UnknownNameError
-from chipwise.interfaces.cli.commands import catalog, estimate, memory, model, plan, schema
+from chipwise.interfaces.cli.commands import catalog, compare, estimate, memory, model, plan, schema, why
 from chipwise.interfaces.cli.flags import Flag, build, given
 from chipwise.interfaces.cli.question_file import read_question
 
@@ -21,13 +21,16 @@ SERVING = "--precision --kv-precision --engine --engine-version --chunk-tokens -
 TRAINING = "--method --seq-len --micro-batch --recompute --shard"
 SPLIT = "--tp --pp --ep --dp --cp"
 EVERYWHERE = "--models --format --json"
+QUESTION = (
+    "--for --goal --ttft-p99 --tpot-p99 --users --think --rate --throughput --isl --osl --context "
+    "--lengths --tokens --epochs --deadline --budget --region --purchase --price --vendor --only "
+    "--exclude --needs --min-precision --isolation --team --timeline --custom-kernels --ha "
+    "--availability --workload --strict-guide --simulate"
+)
 PROMISED = {
-    "plan": (
-        "--for --goal --ttft-p99 --tpot-p99 --users --think --rate --throughput --isl --osl --context "
-        "--lengths --tokens --epochs --deadline --budget --region --purchase --price --vendor --only "
-        "--exclude --needs --min-precision --isolation --team --timeline --custom-kernels --ha "
-        "--availability --workload --strict-guide --simulate"
-    ),
+    "plan": QUESTION,
+    "why": QUESTION,
+    "compare": f"{QUESTION} --model",
     "model": "--list",
     "memory": (
         f"--chip --instance --mig {SPLIT} {SERVING} {TRAINING} --context --concurrency --utilization "
@@ -45,6 +48,8 @@ COMMANDS: Mapping[str, click.Command] = {
     "model": model.command,
     "memory": memory.command,
     "estimate": estimate.command,
+    "why": why.command,
+    "compare": compare.command,
     "schema": schema.command,
     **{f"catalog {name}": command for name, command in catalog.command.commands.items()},
 }
@@ -92,7 +97,7 @@ def test_no_flag_has_a_default_of_its_own(command: click.Command) -> None:
     places = sum(isinstance(param, click.Argument) for param in command.params)
     values = command.make_context("chipwise", ["x"] * places).params
     passed = {name: value for name, value in values.items() if value not in (None, (), False)}
-    assert set(passed) <= {"model", "name"}
+    assert set(passed) <= {"model", "name", "instance", "first", "second"}
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
@@ -121,6 +126,18 @@ def test_repeated_and_listed_values_are_collected() -> None:
         "regions": ("us-east-1", "us-east-2", "us-west-2"),
         "prices_usd_per_hour": {"g6.xlarge": 0.5, "p5.48xlarge": 50.0},
     }
+
+
+def test_the_same_question_is_built_by_plan_why_and_compare(tmp_path: Path) -> None:
+    path = tmp_path / "lora.yaml"
+    path.write_text("for: lora\ntokens: 100M\nepochs: 2\ndeadline: 3d\nbudget: $500\n")
+    wanted = Request(
+        model="m", purpose="lora", tokens=100e6, epochs=2.0, deadline_s=86400.0, budget_usd=500.0, vendor="nvidia"
+    )
+    flags = {"model": "m", "workload": str(path), "deadline_s": 86400.0, "vendor": "nvidia"}
+    assert plan.asked(flags) == wanted
+    assert why.asked is plan.asked
+    assert compare.asked is plan.asked
 
 
 def test_a_question_in_a_file_reads_like_its_flags(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from chipwise.decide.deployment import standing_of
 from chipwise.decide.question import Demand
 from chipwise.decide.rank import beats
 from chipwise.engines import neuron_support
-from chipwise.guide import Checks, NeuronQuestion, neuron_signals, walk_flow
+from chipwise.guide import Checks, NeuronQuestion, goal_settings, neuron_signals, walk_flow
 from chipwise.units import show_usd
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ def guide_object(question: Question, options: Sequence[Option], rejected: Sequen
         "recommends": list(end.recommends),
         "agrees": agrees,
         "differs": [] if agrees else [_difference(name, options, rejected) for name in end.recommends],
+        "settings": [
+            {"setting": one.setting, "value": one.value, "why": one.why, "source": one.source, "erratum": one.erratum}
+            for one in goal_settings(question.policy.goals[0])
+        ],
         "source": end.source,
     }
 

@@ -24,7 +24,7 @@ from chipwise.report.document import (
     warn,
 )
 from chipwise.report.memory import memory_bar
-from chipwise.report.phrases import UNKNOWN, amount, rate, seconds, spread
+from chipwise.report.phrases import UNKNOWN, amount, rate, seconds, split_text, spread
 from chipwise.report.training import step_bar, step_rows, term_name
 from chipwise.units import show_seconds
 
@@ -61,6 +61,8 @@ def _config(config: Answer) -> Line:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, Mapping) and "tp" in value:
+        return split_text(value)
     if isinstance(value, Mapping):
         return " ".join(f"{name} {_value(one)}" for name, one in value.items() if one is not None)
     if isinstance(value, list):

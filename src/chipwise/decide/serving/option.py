@@ -14,7 +14,7 @@ from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
-from chipwise.guide import goal_settings, grade, scale_signal, sharing_advice
+from chipwise.guide import grade, scale_signal, sharing_advice
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
@@ -56,7 +56,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         parallelism=deployment.parallelism,
         precision=_precision(deployment),
         engine=layout.seat.engine.name,
-        settings=_settings(question, deployment, held, resident),
+        settings=_settings(deployment, held, resident),
         memory=memory,
         performance=performance,
         latency=_latency(spread),
@@ -127,7 +127,7 @@ def _precision(deployment: ServingDeployment) -> PrecisionChoice:
     )
 
 
-def _settings(question: Question, deployment: ServingDeployment, held: Held, resident: float) -> dict[str, Any]:
+def _settings(deployment: ServingDeployment, held: Held, resident: float) -> dict[str, Any]:
     seat = deployment.layout.seat
     return {
         "max_num_seqs": max(1, min(seat.limits.max_num_seqs, 2 * math.ceil(resident))),
@@ -135,10 +135,6 @@ def _settings(question: Question, deployment: ServingDeployment, held: Held, res
         "gpu_memory_utilization": seat.limits.utilization,
         "max_num_batched_tokens": seat.limits.chunk_tokens,
         "engine_version": seat.engine.version,
-        "guide": [
-            {"setting": one.setting, "value": one.value, "why": one.why, "source": one.source, "erratum": one.erratum}
-            for one in goal_settings(question.policy.goals[0])
-        ],
     }
 
 
