@@ -129,8 +129,8 @@ def accuracy() -> str:
     """The accuracy page."""
     found = validations()
     intro = (
-        "Predictions against published measurements of the project's tables (`chipwise validate`), parameters fitted on "
-        "part of them: in-sample figures. Cross-validated ones stand in the decision notes beside this page."
+        "Predictions against published measurements of the project's tables (`chipwise validate`), parameters fitted "
+        "on part of them: in-sample figures. Cross-validated ones stand in the decision notes beside this page."
     )
     parts = ["# How accurate chipwise is", intro, accuracy_table(found), decisions_line(found["decisions"])]
     return "\n\n".join(parts)

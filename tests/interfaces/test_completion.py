@@ -20,7 +20,7 @@ def proposed(*words: str) -> list[tuple[str, str]]:
     code = "from chipwise.interfaces.cli import main; main()"
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-    pairs = [row.partition(",") for row in result.stdout.splitlines()]
+    pairs = [row.partition(",") for row in result.stdout.split()]
     return [(kind, text) for kind, _, text in pairs]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import sys
+from contextlib import redirect_stderr
 
 import pytest
 
@@ -23,31 +23,36 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.delenv("TERM", raising=False)
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    return stream
+    return Terminal()
+
+
+def drawn(line: WaitingLine | NoLine) -> bool:
+    """Whether the line is there, once it is."""
+    return isinstance(line, WaitingLine) and line.drawn.wait(timeout=60)
 
 
 def test_a_long_wait_is_told_and_then_wiped(terminal: Terminal) -> None:
-    with waiting("plan", after_s=0.0) as line:
-        assert isinstance(line, WaitingLine)
-        assert line.drawn.wait(timeout=60)
+    with redirect_stderr(terminal), waiting("plan", after_s=0.0) as line:
+        assert drawn(line)
         shown = terminal.getvalue()
     assert shown.startswith(f"{WIPE}| plan, 0 s")
     assert terminal.getvalue().endswith(WIPE)
 
 
 def test_a_short_one_leaves_no_trace(terminal: Terminal) -> None:
-    with waiting("plan", after_s=3600.0):
+    with redirect_stderr(terminal), waiting("plan", after_s=3600.0):
         pass
     assert terminal.getvalue() == ""
 
 
+def fail_after_drawing() -> None:
+    with waiting("plan", after_s=0.0) as line:
+        raise ValueError("drawn" if drawn(line) else "not drawn")
+
+
 def test_it_is_wiped_when_the_answer_fails(terminal: Terminal) -> None:
-    with pytest.raises(ValueError, match="no"), waiting("plan", after_s=0.0) as line:
-        assert isinstance(line, WaitingLine)
-        assert line.drawn.wait(timeout=60)
-        raise ValueError("no")
+    with redirect_stderr(terminal), pytest.raises(ValueError, match=r"^drawn$"):
+        fail_after_drawing()
     assert terminal.getvalue().endswith(WIPE)
 
 
@@ -60,22 +65,19 @@ def test_clearing_twice_wipes_once(terminal: Terminal) -> None:
     assert terminal.getvalue() == written
 
 
-def test_no_terminal_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with waiting("plan", after_s=0.0) as line:
+def test_no_terminal_no_line() -> None:
+    with redirect_stderr(io.StringIO()), waiting("plan", after_s=0.0) as line:
         assert isinstance(line, NoLine)
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_terminal_that_cannot_wipe_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_cannot_wipe_gets_none(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    with waiting("plan", after_s=0.0) as line:
+    with redirect_stderr(terminal), waiting("plan", after_s=0.0) as line:
         assert isinstance(line, NoLine)
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_command_that_asks_draws_none() -> None:
-    with waiting("ask", silent=True, after_s=0.0) as line:
+def test_a_command_that_asks_draws_none(terminal: Terminal) -> None:
+    with redirect_stderr(terminal), waiting("ask", silent=True, after_s=0.0) as line:
         assert isinstance(line, NoLine)
 
 

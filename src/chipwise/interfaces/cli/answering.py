@@ -90,7 +90,7 @@ def command(
         fields = given(table, values)
         for place in places:
             fields |= place.read(values)
-        with waiting(name, silent=name in PROMPTS) as line:
+        with waiting(click.get_current_context().command_path, silent=name in PROMPTS) as line:
             return run(fields, dataclasses.replace(how, before=line.clear))
 
     params = [*(place.parameter() for place in places), *(flag.option() for flag in table), *output.options()]

@@ -1,0 +1,274 @@
+"""Classes known by a list of their tensors: `data/tensors/<model_type>.json` writes each shape over the config's keys.
+
+The long tail of detectors, segmenters, codecs, speech and document models: nothing about them is peculiar but their
+shapes. A part whose own family is known (a language model, a CLIP tower) is read by that family.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from chipwise.errors import KnowledgeError
+from chipwise.model import keys as k
+from chipwise.model.draft import NO_ATTENTION, Draft
+from chipwise.model.expressions import Value, evaluate, names_in
+from chipwise.model.keys import Keys
+from chipwise.model.nested import part_keys, read_part
+from chipwise.model.spec import Attention, Layer, Part, Tower, Weight
+
+_MOST_COPIES = 1_000_000
+_HEAD_NAMES = (*k.HEADS, "decoder_attention_heads", "encoder_attention_heads", "attention_heads", "num_heads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One tensor pattern: `N` in its name stands for a position, `count` and `sides` are expressions."""
+
+    name: str
+    count: str
+    sides: tuple[str, ...]
+    when: Mapping[str, Any]
+
+
+@cache
+def listed(model_type: str) -> Mapping[str, Any] | None:
+    """The table of a model_type; None where there is none."""
+    if not model_type.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        return None
+    place = files("chipwise.model") / "data" / "tensors" / f"{model_type}.json"
+    if not place.is_file():
+        return None
+    table: Mapping[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    return table
+
+
+@cache
+def listed_types() -> tuple[str, ...]:
+    """Every model_type that has a table."""
+    folder = files("chipwise.model") / "data" / "tensors"
+    return tuple(sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """The numbers under dotted keys: the config's, else the class default (nested parts only, or no size)."""
+
+    keys: Keys
+    defaults: Mapping[str, Any]
+
+    def said(self, path: str) -> Any:
+        """What the config says under `path`; None where it is silent."""
+        value: Any = self.keys.data
+        for step in path.split("."):
+            if isinstance(value, Mapping):
+                value = value.get(step)
+            elif isinstance(value, list) and step.isdigit():
+                value = value[int(step)] if int(step) < len(value) else None
+            else:
+                return None
+        return value
+
+    def number(self, path: str) -> Value:
+        """The number under `path`.
+
+        Raises:
+            KnowledgeError: nothing says it.
+            InputError: it is no number.
+        """
+        if path == "num_labels":
+            return self.keys.labels
+        value = self.said(path)
+        if value is None:
+            value = self._default(path)
+        if isinstance(value, bool):
+            return int(value)
+        if not isinstance(value, int | float) or not abs(value) <= k.MOST_SIZE:
+            raise self.keys.wrong(path, value, "a number up to 2**40")
+        return value
+
+    def _default(self, path: str) -> Any:
+        essential = path in k.ESSENTIAL and not self.keys.nested
+        if essential or self.defaults.get(path) is None:
+            raise self.keys.missing(self.keys.path + path)
+        return self.defaults[path]
+
+    def holds(self, when: Mapping[str, Any]) -> bool:
+        """Whether every condition of a row is met: `>0`, a flag, a number."""
+        return all(self._holds(path, wanted) for path, wanted in when.items())
+
+    def _holds(self, path: str, wanted: Any) -> bool:
+        value = self.said(path)
+        value = self.defaults.get(path) if value is None else value
+        if wanted == ">0":
+            return isinstance(value, int | float) and value > 0
+        return bool(value) == bool(wanted) if isinstance(wanted, bool) else value == wanted
+
+
+def read_listed(keys: Keys) -> Draft:
+    """Read a class by its table.
+
+    Raises:
+        KnowledgeError: its head is not listed, or a key has a value whose effect on the shapes is not known.
+    """
+    table = listed(keys.text("model_type")) or {}
+    name, entry = _class(table, keys)
+    values = Values(keys=keys, defaults=table["defaults"])
+    _check(values, entry, table["defaults"])
+    parts = [_part(keys, path, inner) for _, path, inner in entry["parts"]]
+    rows = [Row(name=r[0], count=r[1], sides=tuple(r[2]), when=r[3]) for r in (table["rows"][i] for i in entry["rows"])]
+    own = _built(rows, values, causal=table["kind"] in {"llm", "audio", "vision-language"})
+    draft = _joined(own, [part for part in parts if part is not None], table["kind"])
+    warnings = () if name == (keys.head or name) else (f"{keys.head} is not listed: read as {name}",)
+    return replace(draft, warnings=(*draft.warnings, *warnings, *_unknown(values, table)))
+
+
+def _class(table: Mapping[str, Any], keys: Keys) -> tuple[str, Mapping[str, Any]]:
+    classes: Mapping[str, Mapping[str, Any]] = table["classes"]
+    if keys.head in classes:
+        return keys.head, classes[keys.head]
+    bare = next((name for name in classes if name.endswith("Model")), None) if keys.nested else None
+    name = bare or next(iter(classes))
+    return name, classes[name]
+
+
+def _check(values: Values, entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Refuse values whose effect on the shapes is not known: those of `fixed` keys, lists of another length."""
+    changed = [path for path in entry["fixed"] if _differs(values.said(path), defaults.get(path))]
+    stems = {path.rpartition(".")[0] for path in defaults if path.rpartition(".")[2].isdigit()}
+    for stem in stems:
+        told = values.said(stem)
+        length = sum(1 for path in defaults if path.rpartition(".")[0] == stem)
+        if isinstance(told, list) and len(told) < length:
+            changed.append(stem)
+    if changed:
+        raise KnowledgeError(
+            f"{', '.join(changed)} differ from the class's own values",
+            why="how they change the shapes of this class is not known here",
+            fix="give the safetensors file, whose header holds every shape",
+        )
+
+
+def _differs(said: Any, default: Any) -> bool:
+    return said is not None and said != default
+
+
+def _unknown(values: Values, table: Mapping[str, Any]) -> tuple[str, ...]:
+    changed = sorted(path for path, usual in table["words"].items() if _differs(values.said(path), usual))
+    return (f"not known whether {', '.join(changed)} change the size: read as if not",) if changed else ()
+
+
+def _part(keys: Keys, path: str, class_name: str) -> Draft | None:
+    """A part that another family reads, from its nested config."""
+    *outer, last = path.split(".")
+    inner = keys
+    for step in outer:
+        inner = part_keys(inner, step, default=step)
+    default = str(inner.mapping(last).get("model_type") or "")
+    head = "Model" if class_name.endswith("Model") else class_name
+    part = part_keys(inner, last, default=default, head=head)
+    return read_part(part)
+
+
+def _built(rows: Sequence[Row], values: Values, *, causal: bool) -> Draft:
+    """Rows with a position become layers by their stack and count, the others stand outside."""
+    stacks: dict[tuple[str, int], list[Weight]] = {}
+    outer: list[Weight] = []
+    for row in rows:
+        if not values.holds(row.when):
+            continue
+        count = _size(row.count, values)
+        sides = [_size(side, values) for side in row.sides]
+        weight = _weight(row.name, sides)
+        where, mark, _ = row.name.partition(".N.")
+        if mark and count > 1 and count <= _MOST_COPIES:
+            stacks.setdefault((where, count), []).append(weight)
+        else:
+            outer += [weight] * min(max(count, 0), _MOST_COPIES)
+    layers = tuple(_layer(where, count, held, values, causal=causal) for (where, count), held in stacks.items())
+    return Draft(kind="vision", layers=layers, outer=tuple(outer), hidden_size=_hidden(values))
+
+
+def _size(text: str, values: Values) -> int:
+    try:
+        return evaluate(text, values.number)
+    except ZeroDivisionError:
+        zero = sorted(name for name in names_in(text) if not values.number(name))
+        raise values.keys.wrong(zero[0] if zero else text, 0, "a number above 0") from None
+
+
+def _weight(name: str, sides: Sequence[int]) -> Weight:
+    leaf = name.removesuffix(".weight")
+    out = sides[0] if sides else 1
+    inside = 1
+    for side in sides[1:]:
+        inside *= side
+    is_matrix = len(sides) > 1
+    stored_only = any(word in leaf for word in ("embed_tokens", "embeddings", "position", "query", "token"))
+    gemm = is_matrix and not (stored_only and len(sides) == 2 and "proj" not in leaf and "attention" not in leaf)
+    return Weight(
+        name=leaf,
+        part=_part_of(leaf, is_matrix=is_matrix),
+        out_features=out,
+        in_features=inside,
+        gemm=gemm,
+        quantisable=is_matrix and gemm and len(sides) == 2,
+    )
+
+
+_WORDS: tuple[tuple[str, Part], ...] = (("norm", "norm"), ("attn", "attention"), ("attention", "attention"),
+    ("mlp", "mlp"), ("fc1", "mlp"), ("fc2", "mlp"), ("ffn", "mlp"), ("embed", "embedding"), ("classifier", "head"),
+    ("lm_head", "head"))  # fmt: skip
+
+
+def _part_of(leaf: str, *, is_matrix: bool) -> Part:
+    found: Part = next((part for word, part in _WORDS if word in leaf.lower()), "other")
+    return found if is_matrix or found == "norm" else "norm" if "norm" in leaf else "other"
+
+
+_KEYS_OF = ("k_proj", "key", "self.key", "attention.k", "SelfAttention.k")
+_VALUES_OF = ("v_proj", "value", "self.value", "attention.v", "SelfAttention.v")
+
+
+def _layer(where: str, count: int, weights: Sequence[Weight], values: Values, *, causal: bool) -> Layer:
+    """`count` equal layers; they cache what they look at where a decoder looks back on its own text."""
+    own = [weight for weight in weights if not _crosses(weight.name) and weight.in_features > 1]
+    keyed = next((weight for weight in own if weight.name.endswith(_KEYS_OF)), None)
+    valued = next((weight for weight in own if weight.name.endswith(_VALUES_OF)), None)
+    attention = NO_ATTENTION
+    if keyed is not None and valued is not None:
+        heads = next((values.said(name) for name in _HEAD_NAMES if isinstance(values.said(name), int)), 1)
+        heads = heads if heads > 0 and keyed.out_features % heads == 0 else 1
+        attention = Attention(
+            kind="full",
+            query_heads=heads,
+            kv_heads=heads,
+            head_dim=keyed.out_features // heads,
+            value_head_dim=valued.out_features // heads,
+            causal=causal and "decoder" in where,
+        )
+    return Layer(count=count, attention=attention, weights=tuple(weights), indices=tuple(range(min(count, 4096))))
+
+
+def _crosses(name: str) -> bool:
+    return any(word in name for word in ("encoder_attn", "cross", "EncDecAttention"))
+
+
+def _hidden(values: Values) -> int:
+    said = (values.said(name) for name in k.HIDDEN)
+    return next((value for value in said if isinstance(value, int)), 0)
+
+
+def _joined(own: Draft, parts: Sequence[Draft], kind: Any) -> Draft:
+    """The class's own tensors beside its parts: a language model leads where there is one."""
+    text = next((part for part in parts if part.kind == "llm"), None)
+    if text is None:
+        towers = tuple(part.tower(f"part_{index}") for index, part in enumerate(parts))
+        return replace(own, kind=kind, towers=towers)
+    rest: Iterable[Draft] = (part for part in parts if part is not text)
+    towers = tuple(part.tower(f"part_{index}") for index, part in enumerate(rest))
+    return text.beside(*towers, Tower(name="own", layers=own.layers, weights=own.outer), kind=kind)
