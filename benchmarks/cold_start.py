@@ -43,7 +43,9 @@ def main() -> None:
     print(f"{'command':<14}{'CPU s':>8}{'x nothing':>11}{'exit':>6}")
     print(f"{'(nothing)':<14}{nothing_s:>8.3f}{1.0:>11.1f}{0:>6}")
     for name, arguments in COMMANDS.items():
-        seconds, status = median_cpu_s([sys.executable, "-m", "chipwise.interfaces.cli", *arguments])
+        seconds, status = median_cpu_s([sys.executable, "-m", "chipwise", *arguments])
+        if status:
+            raise SystemExit(f"chipwise {' '.join(arguments)} ended with status {status}")
         print(f"{name:<14}{seconds:>8.3f}{seconds / nothing_s:>11.1f}{status:>6}")
 
 

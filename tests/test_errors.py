@@ -51,9 +51,7 @@ def test_an_unknown_name_proposes_near_ones() -> None:
 
 def test_an_unknown_name_with_nothing_near_points_to_the_list() -> None:
     assert UnknownNameError("chip", "zzz", SIZES).fix == "see the list of known chips"
-    assert (
-        UnknownNameError("chip", "zzz", SIZES, listing="chipwise catalog list").fix == "chipwise catalog list"
-    )
+    assert UnknownNameError("chip", "zzz", SIZES, listing="chipwise catalog list").fix == "chipwise catalog list"
 
 
 def test_near_names_ignore_case_keep_spelling_and_stop_at_most() -> None:

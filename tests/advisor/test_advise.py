@@ -133,6 +133,16 @@ def test_what_to_benchmark_starts_the_engine_and_its_load(chat: Advice) -> None:
     assert "P99 TTFT" in chat.benchmark["decide_by"]
 
 
+def test_the_engine_is_told_the_precision_that_was_planned(chat: Advice) -> None:
+    """Another precision than the checkpoint's is asked of the engine, or of a checkpoint that a remark names."""
+    blocks = "\n".join(chat.benchmark["commands"]).split("# option ")[1:]
+    for option, block in zip(chat.options, blocks, strict=True):
+        assert "Llama-3.3-70B-Instruct" in block
+        assert f"--max-num-seqs {option.settings['max_num_seqs']}" in block
+        told = "--quantization=fp8" in block or f"at {option.precision.weights}:" in block
+        assert told == (option.precision.weights != "bf16")
+
+
 def test_a_looser_bar_never_loses_a_feasible_size(chat: Advice) -> None:
     looser = advise(dataclasses.replace(CHAT, tpot_p99_s=0.08, ttft_p99_s=3.0))
     now = {option.instance for option in looser.options} | {row.instance for row in looser.also_feasible}

@@ -14,6 +14,7 @@ from chipwise.audit.figures import wanted
 from chipwise.audit.items import Context, Line, SkipError
 from chipwise.audit.replay import Replayed, replay
 from chipwise.audit.runs import place_of, run_of
+from chipwise.audit.score import summary
 from chipwise.audit.settings import Settings, settings_of
 from chipwise.audit.table import Row
 from chipwise.catalog import load_catalog
@@ -168,6 +169,46 @@ def test_the_range_holds_the_middle(row: Callable[..., Any]) -> None:
 def test_degrees_and_replicas(row: Callable[..., Any], cells: dict[str, Any], place: tuple[int, ...]) -> None:
     found = place_of(row(**cells), load_catalog().chips["h100-sxm"])
     assert (found.tp, found.pp, found.ep, found.dp, found.replicas) == place
+
+
+def test_copies_that_cannot_hold_a_routed_model_share_its_experts(row: Callable[..., Any]) -> None:
+    cells = {"tp": 1, "n_devices": 8, "hardware": "h200-sxm"}
+    routed = run_of(row(model="deepseek-v3", **cells), None).place
+    assert (routed.tp, routed.dp, routed.ep, routed.replicas) == (1, 8, 8, 1)
+    small = run_of(row(**cells), None).place
+    assert (small.dp, small.ep, small.replicas) == (1, 1, 8)
+
+
+def test_a_row_without_a_release_takes_that_of_its_day_and_stands_apart(row: Callable[..., Any]) -> None:
+    said, dated, unknown = (
+        run_of(row(engine_version=version, source=source), None)
+        for version, source in (("0.11.0", "x/y@1"), ("", "vllm-project/vllm#16570"), ("", "x/y@1"))
+    )
+    assert (said.engine.version, said.assumed_release) == ("0.11.0", False)
+    assert (dated.engine.version, dated.assumed_release) == ("0.8.4", True)
+    assert (unknown.engine.version, unknown.assumed_release) == (None, True)
+    (sure,), (assumed,) = lines(row()), lines(row(engine_version="", flags=""))
+    assert sure.prediction is not None
+    assert assumed.prediction is not None
+    assert sure.prediction.evidence != assumed.prediction.evidence
+    assert assumed.prediction.high / assumed.prediction.low >= sure.prediction.high / sure.prediction.low
+    answer = summary([sure, assumed], rows=2, by=())
+    assert (answer["metrics"]["tpot_ms_mean"]["n"], answer["release_assumed"]["n"], answer["scored"]) == (1, 1, 2)
+
+
+def test_endless_requests_to_a_server_keep_the_servers_limits(row: Callable[..., Any]) -> None:
+    cells = {"engine": "tensorrt-llm", "engine_version": "0.14.0"}
+    server = run_of(row(load_kind="request-rate", request_rate="inf", **cells), None)
+    batch = run_of(row(load_kind="offline-max-throughput", **cells), None)
+    assert (server.load.kind, batch.load.kind) == ("offline", "offline")
+    assert (server.limits.sequences, batch.limits.sequences) == (256, 2048)
+
+
+def test_mxfp4_weights_stay_where_a_row_names_what_they_are_multiplied_in(row: Callable[..., Any]) -> None:
+    for words in ("mxfp4", "nvfp4", "fp8", ""):
+        held = run_of(row(model="openai/gpt-oss-20b", weight_precision=words), None).model.model
+        assert held.quantisation is not None
+        assert held.quantisation.weight_format == "mxfp4"
 
 
 def test_neuron_tp_counts_cores(row: Callable[..., Any]) -> None:

@@ -79,8 +79,9 @@ def test_what_is_too_large_does_not_fit(mid: Callable[..., Any]) -> None:
 
 
 def test_an_outcome_that_hangs_on_what_nobody_states_is_not_predicted(lines: Callable[..., Any]) -> None:
-    small = {"gpu_mem_gib_reported": 22.0}
-    assert lines(**small, max_model_len="")["fits"].code == "conditions-missing:max_model_len"
+    small = {"gpu_mem_gib_reported": 24.0}
+    unsaid = small | {"gpu_memory_utilization_or_mem_fraction": 0.9, "max_model_len": ""}
+    assert lines(**unsaid)["fits"].code == "conditions-missing:max_model_len"
     tight = lines(**small, max_model_len=20_000, gpu_memory_utilization_or_mem_fraction="")["fits"]
     assert tight.code == "conditions-missing:gpu_memory_utilization_or_mem_fraction"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.capacity import buyable_terms, known_regions, offered_regions, pack
+from chipwise.capacity import buyable_terms, known_regions, offered_regions, pack, redundancy_for
 from chipwise.catalog import load_catalog
-from chipwise.errors import UnknownNameError
+from chipwise.errors import InputError, UnknownNameError
 
 
 @given(st.integers(1, 512), st.integers(1, 64))
@@ -53,3 +53,22 @@ def test_terms_follow_what_is_sold() -> None:
     assert buyable_terms(catalog.instance("p5e.48xlarge"), "any", interruptible=False) == ("capacity-block",)
     assert buyable_terms(catalog.instance("p5.48xlarge"), "any", interruptible=True)[0] == "on-demand"
     assert buyable_terms(catalog.instance("trn2u.48xlarge"), "spot", interruptible=True) == ()
+
+
+def test_a_commitment_is_sold_for_whatever_is_sold_on_demand() -> None:
+    catalog = load_catalog()
+    for purchase in ("savings-plan", "reserved"):
+        assert buyable_terms(catalog.instance("p5.48xlarge"), purchase, interruptible=False) == (purchase,)
+        assert buyable_terms(catalog.instance("p5e.48xlarge"), purchase, interruptible=False) == ()
+
+
+def test_any_availability_target_asks_for_twice_in_two_zones() -> None:
+    asked = redundancy_for(0.999)
+    assert (asked.ha_factor, asked.zones) == (2.0, 2)
+    assert "A:389" in asked.source
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1.5, -0.1])
+def test_an_impossible_target_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="availability"):
+        redundancy_for(share)

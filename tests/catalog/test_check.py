@@ -89,9 +89,7 @@ def test_a_wrong_figure_of_a_chip_is_found(
         ("p5.4xlarge", "status", "retired", "offering"),
     ],
 )
-def test_a_wrong_figure_of_a_size_is_found(
-    tmp_path: Path, subject: str, key: str, value: str, rule: str
-) -> None:
+def test_a_wrong_figure_of_a_size_is_found(tmp_path: Path, subject: str, key: str, value: str, rule: str) -> None:
     findings = planted(tmp_path, "instances.csv", setting((subject, key), 2, value))
     assert (subject, rule) in {(finding.subject, finding.rule) for finding in findings}
 
@@ -231,9 +229,7 @@ def test_an_alias_that_leads_nowhere_is_found(tmp_path: Path) -> None:
         ("spot.csv", ["p5.48xlarge", "us-east-1", "lots", "0", "1", "", ""]),
     ],
 )
-def test_a_table_of_a_wrong_shape_is_refused_with_its_line(
-    tmp_path: Path, table: str, row: list[str]
-) -> None:
+def test_a_table_of_a_wrong_shape_is_refused_with_its_line(tmp_path: Path, table: str, row: list[str]) -> None:
     with pytest.raises(KnowledgeError) as caught:
         planted(tmp_path, table, adding(row))
     assert caught.value.what.startswith(f"{table}:")

@@ -31,7 +31,7 @@ def test_memory_is_what_the_driver_reports_and_the_api_figure_stays_as_conflict(
 
 @pytest.mark.parametrize(
     ("chip", "gib"),
-    [("h100-sxm", 79.19), ("l4", 22.161), ("t4", 14.74), ("trainium2", 96.0), ("b300", 268.59)],
+    [("h100-sxm", 79.19), ("l4", 22.161), ("t4", 14.74), ("trainium2", 96.0), ("b300", 267.53)],
 )
 def test_memory_in_gib(catalog: Catalog, chip: str, gib: float) -> None:
     assert catalog.chip(chip).memory_bytes == pytest.approx(gib * GIB, rel=1e-4)
@@ -121,9 +121,7 @@ def test_mig_memory_and_compute_are_different_fractions(catalog: Catalog) -> Non
         ("c7i.xlarge", None, 0, 0),
     ],
 )
-def test_accelerators_of_a_size(
-    catalog: Catalog, size: str, chip: str | None, chips: int, devices: int
-) -> None:
+def test_accelerators_of_a_size(catalog: Catalog, size: str, chip: str | None, chips: int, devices: int) -> None:
     found = catalog.instance(size)
     assert (found.chip, found.chips, found.devices) == (chip, chips, devices)
 

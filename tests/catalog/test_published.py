@@ -36,9 +36,7 @@ def test_chips_agree(catalog: Catalog, shared: Path) -> None:
             text = row[f"{column}_tflops"].split(" ")[0]
             assert chip.dense_flops_per_s.get(column) == (float(text) * 1e12 if text else None), chip.id
         if row["mem_bw_gb_s"]:
-            assert chip.memory_bandwidth_bytes_per_s == pytest.approx(
-                float(row["mem_bw_gb_s"]) * 1e9, rel=2e-3
-            )
+            assert chip.memory_bandwidth_bytes_per_s == pytest.approx(float(row["mem_bw_gb_s"]) * 1e9, rel=2e-3)
 
 
 def test_sizes_agree(catalog: Catalog, shared: Path) -> None:

@@ -355,3 +355,18 @@ def test_any_question_ends_as_promised(arguments: list[str]) -> None:
     assert result.exit_code in {0, 1, 2, 3}
     if "--help" not in arguments and "-h" not in arguments:
         assert isinstance(json.loads(result.stdout), dict)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full to write to")
+def test_a_full_disk_is_told_and_not_traced() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "chipwise", "model", MODEL],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "the answer could not be written" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -119,9 +119,7 @@ def test_sources_by_key(tmp_path: Path) -> None:
 
 words = st.text(max_size=12)
 rows = st.lists(
-    st.lists(
-        st.one_of(words, st.sampled_from(["GiB", "api", "log", "1", "true", ""])), min_size=7, max_size=10
-    )
+    st.lists(st.one_of(words, st.sampled_from(["GiB", "api", "log", "1", "true", ""])), min_size=7, max_size=10)
 )
 
 
@@ -144,16 +142,12 @@ def _facts_or_refusal(folder: Path, content: bytes) -> None:
 
 
 @given(st.one_of(st.binary(max_size=200), words.map(lambda text: (HEADER + text).encode("utf-8", "replace"))))
-def test_any_bytes_are_facts_or_a_clear_error(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
+def test_any_bytes_are_facts_or_a_clear_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     _facts_or_refusal(tmp_path_factory.mktemp("any"), content)
 
 
 @given(rows)
-def test_any_csv_is_facts_or_a_clear_error(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]
-) -> None:
+def test_any_csv_is_facts_or_a_clear_error(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     content = (HEADER + text.getvalue()).encode("utf-8", "replace")

@@ -18,9 +18,7 @@ def _loose(decorator: ast.expr) -> set[str]:
     """What a decorator lacks of NEEDED; nothing when it is no dataclass decorator."""
     if isinstance(decorator, ast.Call) and _name(decorator.func) == "dataclass":
         given = {
-            word.arg
-            for word in decorator.keywords
-            if isinstance(word.value, ast.Constant) and word.value.value is True
+            word.arg for word in decorator.keywords if isinstance(word.value, ast.Constant) and word.value.value is True
         }
         return {need for need in NEEDED if need not in given}
     return set(NEEDED) if _name(decorator) == "dataclass" else set()

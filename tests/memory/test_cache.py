@@ -143,3 +143,27 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
         assert request_blocks(layout, context_tokens=longest) * concurrency <= blocks
     if longest < 131072:
         assert request_blocks(layout, context_tokens=longest + 1) * concurrency > blocks
+
+
+def test_an_indexer_keeps_8_bit_keys_beside_the_latent(latent: ModelSpec) -> None:
+    """DeepSeek-V3.2: 128 keys of 8 bits and one 32-bit scale a token and layer."""
+    layer = latent.layers[0]
+    sparse = replace(latent, layers=(replace(layer, attention=replace(layer.attention, indexer_dim=128)),))
+    profile = memory_profile("vllm", "0.19.0")
+    (plain,) = cache_kinds(shard(latent, Split()).layers, element_bytes=2.0, profile=profile)
+    (indexed,) = cache_kinds(shard(sparse, Split()).layers, element_bytes=2.0, profile=profile)
+    assert indexed.bytes_per_token - plain.bytes_per_token == 128 + 4
+
+
+def test_a_state_stretches_the_blocks_of_the_widest_attention(hybrid: ModelSpec) -> None:
+    recurrent, full = hybrid.layers
+    narrow = replace(full, count=5, attention=replace(full.attention, kv_heads=1))
+    layout = layout_of(replace(hybrid, layers=(recurrent, full, narrow)), memory_profile("vllm", "0.19.0"))
+    assert layout.block_tokens == 1056  # 2,146,304 bytes of state over 16 x 2,048 bytes a token, rounded up, times 16
+
+
+def test_states_of_two_sizes_stretch_to_the_larger(hybrid: ModelSpec) -> None:
+    recurrent, full = hybrid.layers
+    small = replace(recurrent, count=5, attention=replace(recurrent.attention, state_bytes_per_sequence=1024))
+    layout = layout_of(replace(hybrid, layers=(small, recurrent, full)), memory_profile("vllm", "0.19.0"))
+    assert layout.block_tokens == layout_of(hybrid, memory_profile("vllm", "0.19.0")).block_tokens == 1056

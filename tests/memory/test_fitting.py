@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from chipwise.catalog import load_catalog
 from chipwise.memory import (
     FitOptions,
     ServingMemoryInput,
@@ -18,6 +19,7 @@ from chipwise.memory import (
 )
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, shard
+from chipwise.precision import with_precision
 
 GIB = 2.0**30
 Ask = Callable[..., ServingMemoryInput]
@@ -65,8 +67,14 @@ def test_changes_come_in_the_order_of_what_they_cost(llama70b: ModelSpec, ask: A
     changes = to_make_it_fit(
         llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 139.81 * GIB, "smaller": 40 * GIB})
     )
-    names = [change.change.split()[0] + change.change.split()[-1] for change in changes]
-    assert names == ["holdfp8", "holdfp8", "tp4", "contexttokens", "1flight", "h200h200"]
+    assert [change.change for change in changes] == [
+        "hold the KV cache in fp8",
+        "hold the weights in fp8",
+        "tp 2 to 4",
+        f"context of {int(before.longest_context)} tokens",
+        "1 requests in flight",
+        "h200",
+    ]
     gain = {change.change: change.frees_bytes for change in changes}
     assert gain["hold the KV cache in fp8"] == pytest.approx(before.budget.cache_bytes / 2)
     assert all(change.frees_bytes > 0 and change.costs for change in changes)
@@ -83,11 +91,39 @@ def test_a_change_that_is_called_enough_is(llama70b: ModelSpec, ask: Ask) -> Non
 
 def test_a_cache_in_eight_bits_is_not_offered_twice(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(tp=2), context_tokens=131072, concurrency=64, kv_format="fp8")
-    changes = to_make_it_fit(llama70b, asked, FitOptions(weight_format=None))
+    changes = to_make_it_fit(llama70b, asked, FitOptions(weight_formats=()))
     assert all("KV" not in change.change and "weights" not in change.change for change in changes)
 
 
-def test_a_chip_is_as_large_as_its_log_says() -> None:
-    assert visible_bytes("h100-sxm", 80 * GIB) == pytest.approx(79.19 * GIB)
+def test_an_engine_may_be_asked_to_fill_more_and_to_capture_nothing(llama70b: ModelSpec, ask: Ask) -> None:
+    asked = ask(llama70b, Split(tp=2), utilization=0.85, engine_version="0.21.0", context_tokens=32768)
+    found = {change.change: change for change in to_make_it_fit(llama70b, asked)}
+    fill, eager = found["fill 0.95 of the memory"], found["no graphs (eager)"]
+    assert fill.frees_bytes == pytest.approx(0.1 * 79.19 * GIB)
+    assert eager.frees_bytes == pytest.approx(float(size_serving(asked).graphs_total_bytes))
+    still = to_make_it_fit(llama70b, replace(asked, eager=True), FitOptions(most_utilization=None))
+    assert not {"fill 0.95 of the memory", "no graphs (eager)"} & {change.change for change in still}
+
+
+def test_of_bigger_chips_the_two_smallest_that_hold_it_are_proposed(llama70b: ModelSpec, ask: Ask) -> None:
+    asked = ask(llama70b, Split(tp=2), context_tokens=32768, concurrency=4)
+    sizes = {"too small": 82 * GIB, "huge": 288 * GIB, "large": 180 * GIB, "enough": 141 * GIB}
+    names = [change.change for change in to_make_it_fit(llama70b, asked, FitOptions(bigger_chips_bytes=sizes))]
+    assert names[-2:] == ["enough", "large"]
+    assert "huge" not in names
+    assert "too small" not in names
+
+
+def test_a_change_that_frees_next_to_nothing_is_not_named(llama70b: ModelSpec, ask: Ask) -> None:
+    narrow = with_precision(llama70b, "fp8-channel")
+    asked = ask(narrow, Split(tp=1), context_tokens=131072, concurrency=4, eager=True)
+    names = [change.change for change in to_make_it_fit(narrow, asked)]
+    assert "hold the weights in fp8" not in names
+    assert "tp 1 to 2" in names
+
+
+def test_a_chip_of_the_catalog_says_its_total_itself() -> None:
+    assert visible_bytes("h100-sxm", 80 * GIB) == 80 * GIB
+    assert load_catalog().chips["h100-sxm"].memory_bytes == round(79.19 * GIB)
     unknown = visible_bytes("a chip of the future", 100 * GIB)
-    assert 0.97 * 100 * GIB < unknown < 100 * GIB
+    assert unknown == pytest.approx(98.9 * GIB)

@@ -277,7 +277,8 @@ def test_the_range_surrounds_the_prediction(llama8b: ModelSpec, ask: Ask, versio
     answer = size_serving(ask(llama8b, engine_version=version))
     assert 0.5 < answer.low_fraction < 1 < answer.high_fraction < 1.5
     nothing = size_serving(ask(llama8b, engine_version=version, capacity_bytes=4 * GIB))
-    assert nothing.low_fraction == 0
+    assert (nothing.low_fraction, nothing.high_fraction) == (1, 1)
+    assert nothing.room_bytes < 0 < nothing.error_bytes
 
 
 def test_versions_nobody_logged_say_that_they_are_transferred(llama8b: ModelSpec, ask: Ask) -> None:
@@ -291,7 +292,8 @@ def test_the_range_is_made_of_shares_of_what_is_fitted(llama8b: ModelSpec, ask: 
     profile = memory_profile("vllm", "0.19.0")
     answer = size_serving(ask(llama8b))
     off = (
-        profile.activations_error * answer.budget.activations_bytes
+        profile.weights_error * answer.budget.weights_bytes
+        + profile.activations_error * answer.budget.activations_bytes
         + profile.overhead_error * answer.budget.overhead_bytes
         + profile.capacity_error * answer.budget.capacity_bytes
     )
@@ -336,19 +338,107 @@ def test_what_does_not_fit_on_a_chip_of_cores_adds_up(llama8b: ModelSpec, ask: A
     adds_up(answer)
 
 
-def test_work_that_sglang_s_reserve_cannot_hold_counts(llama8b: ModelSpec, ask: Ask) -> None:
+def test_work_that_sglang_s_reserve_cannot_hold_counts_beside_its_pool(llama8b: ModelSpec, ask: Ask) -> None:
+    """`pool = fraction x (device - overhead) - weights` whatever works in the rest, as its logs say."""
     asked = ask(llama8b, engine="sglang", engine_version="0.5.0", utilization=0.99)
-    tight = size_serving(asked)
-    roomy = memory_profile("sglang", "0.5.0")
-    work = size_serving(replace(asked, engine="vllm", engine_version="0.19.0")).graphs_total_bytes
-    assert tight.graphs_total_bytes == pytest.approx(work)
+    tight, roomy = size_serving(asked), memory_profile("sglang", "0.5.0")
     hidden, sampler = 8192 * 4096 * 2, 1024 * 128256 * (2 + 4 * roomy.sampler_copies)
-    outside = roomy.fixed_bytes + hidden + sampler + work + 0.01 * roomy.single_bytes
-    assert tight.budget.activations_bytes == pytest.approx(outside - 0.01 * 79.19 * GIB)
+    graphs = 51 * (roomy.graph_size_bytes + 32 * roomy.graph_layer_bytes)
+    assert tight.graphs_total_bytes == pytest.approx(graphs)
+    lacking = roomy.fixed_bytes + hidden + sampler + graphs + 0.01 * roomy.single_bytes - 0.01 * 79.19 * GIB
+    assert tight.budget.activations_bytes == pytest.approx(lacking)
+    assert tight.reserve_room_bytes == pytest.approx(-lacking)
+    pool = 0.99 * (79.19 * GIB - roomy.single_bytes) - tight.budget.weights_bytes
+    assert tight.kv_pool_bytes == pytest.approx(pool)
+    assert tight.budget.free_bytes == pytest.approx(pool - lacking - tight.budget.cache_bytes)
     adds_up(tight)
+
+
+def test_sglang_on_four_l4_is_what_its_log_says(ask: Ask, llama8b: ModelSpec) -> None:
+    """22.05 GiB, 21.63 free at start, fraction 0.85, 15.54 GiB taken by the weights: 2.84 GiB of cache."""
+    asked = ask(
+        llama8b, engine="sglang", engine_version="0.4.3", utilization=0.85, capacity_bytes=22.05 * GIB, nvlink=False,
+        chunk_tokens=2048,
+    )  # fmt: skip
+    answer = size_serving(replace(asked, shards=replace(asked.shards, stated_fraction=15.29 / 14.96)))
+    assert answer.kv_pool_bytes / GIB == pytest.approx(2.84 + 0.25 * 0.15, abs=0.25)
+    assert answer.reserve_room_bytes > 0
+
+
+def test_a_pool_is_taken_even_where_graphs_will_not_fit(llama8b: ModelSpec, ask: Ask) -> None:
+    roomy, tight = (size_serving(ask(llama8b, utilization=share)) for share in (0.95, 0.99))
+    assert tight.kv_pool_bytes - roomy.kv_pool_bytes == pytest.approx(0.04 * 79.19 * GIB)
+    profile = memory_profile("vllm", "0.19.0")
+    beside = 0.01 * 79.19 * GIB - profile.context_bytes - tight.graphs_total_bytes
+    assert tight.reserve_room_bytes == pytest.approx(beside)
+    assert beside < 0 < roomy.reserve_room_bytes
+    assert tight.budget.graphs_bytes == pytest.approx(-beside)
+    assert roomy.budget.graphs_bytes == 0
+    adds_up(tight)
+
+
+def test_what_an_overrun_takes_is_not_free(llama8b: ModelSpec, ask: Ask) -> None:
+    """A request that fills all but the overrun fits; one block more does not."""
+    asked = ask(llama8b, utilization=0.99)
+    answer = size_serving(asked)
+    left = float(answer.kv_pool_bytes + answer.reserve_room_bytes)
+    tokens = left // 131072 // 16 * 16
+    assert size_serving(replace(asked, context_tokens=tokens)).fits
+    assert not size_serving(replace(asked, context_tokens=tokens + 16)).fits
+
+
+def test_all_reduces_of_old_versions_keep_their_hidden_states(llama70b: ModelSpec, ask: Ask) -> None:
+    """Llama-2-70B on 4 A100: 38.6 GiB of cache on vLLM 0.2.4, 25.5 on 0.2.5."""
+    asked = ask(
+        llama70b, Split(tp=4), capacity_bytes=79.15 * GIB, utilization=0.9, context_tokens=4096, chunk_tokens=4096,
+        max_num_seqs=256,
+    )  # fmt: skip
+    old, kept = (size_serving(replace(asked, engine_version=version)) for version in ("0.2.4", "0.2.5"))
+    grown = float(kept.activations_total_bytes - old.activations_total_bytes)
+    assert grown == pytest.approx(2.25 * 80 * 4096 * 8192 * 2)
+    lost = float(old.kv_pool_bytes - kept.kv_pool_bytes) / GIB
+    assert lost == pytest.approx(38.6 - 25.5, rel=0.12)
+    alone = size_serving(replace(asked, shards=shard(llama70b, Split()), engine_version="0.2.5"))
+    alone_before = size_serving(replace(asked, shards=shard(llama70b, Split()), engine_version="0.2.4"))
+    assert alone.activations_total_bytes == alone_before.activations_total_bytes
+
+
+def test_an_image_larger_than_a_step_is_encoded_whole(llama8b: ModelSpec, ask: Ask) -> None:
+    """Qwen2.5-VL: 16,384 tokens of 4 patches; a layer holds gate, up, down and 14 hidden states of each."""
+    layer = replace(llama8b.layers[0], count=32)
+    seeing = replace(llama8b, towers=(Tower(name="visual", layers=(layer,)),), model_type="qwen2_5_vl")
+    answer = size_serving(ask(seeing, chunk_tokens=2048, max_num_seqs=2))
+    profile = memory_profile("vllm", "0.19.0")
+    held = 16384 * 4 * 2 * (3 * 14336 + 14 * 4096)
+    assert answer.activations_total_bytes == pytest.approx(profile.fixed_bytes + held)
+
+
+def test_a_family_may_capture_larger_batches(llama8b: ModelSpec, ask: Ask) -> None:
+    usual = size_serving(ask(llama8b)).graphs_total_bytes
+    more = size_serving(ask(replace(llama8b, model_type="gpt_oss"))).graphs_total_bytes
+    assert more == pytest.approx(usual * 83 / 51)
+
+
+def test_formats_are_held_as_the_version_holds_them(llama8b: ModelSpec, ask: Ask) -> None:
+    narrow = with_precision(llama8b, "nf4")
+    packed, undone = (size_serving(ask(narrow, engine_version=version)) for version in ("0.9.1", "0.9.2"))
+    assert packed.budget.weights_bytes < undone.budget.weights_bytes
+    assert undone.error_bytes > size_serving(ask(llama8b, engine_version="0.9.2")).error_bytes
 
 
 def test_ranks_without_a_cache_serve_their_share(llama8b: ModelSpec, ask: Ask) -> None:
     layer = llama8b.layers[0]
     blind = replace(llama8b, layers=(replace(layer, attention=replace(layer.attention, kind="none")),))
     assert size_serving(ask(blind, Split(dp=2))).max_concurrency_at_context == 1024
+
+
+def test_data_parallel_ranks_share_the_requests(latent: ModelSpec, ask: Ask) -> None:
+    """Two requests over two ranks reach as far as one request on one."""
+    split = Split(tp=4, dp=2, ep=8)
+    asked = ask(latent, split, capacity_bytes=400 * GIB)
+    two, one = size_serving(replace(asked, concurrency=64)), size_serving(replace(asked, concurrency=32))
+    alone = size_serving(replace(asked, shards=replace(asked.shards, split=Split(tp=4)), concurrency=32))
+    assert two.longest_context == alone.longest_context < one.longest_context
+    assert two.budget.cache_bytes == alone.budget.cache_bytes
+    assert two.kv_cache_tokens == pytest.approx(2 * alone.kv_cache_tokens)
+    assert two.max_concurrency_at_context == pytest.approx(2 * alone.max_concurrency_at_context)

@@ -17,7 +17,7 @@ from chipwise.memory import (
     sampler_peak_bytes,
     weights_bytes,
 )
-from chipwise.memory.terms import encoder_peak_bytes, experts_peak_bytes, graph_sizes, rotary_bytes
+from chipwise.memory.terms import Storage, encoder_peak_bytes, experts_peak_bytes, graph_sizes, rotary_bytes
 from chipwise.model import ModelSpec, Tower
 from chipwise.parallelism import Split, shard
 from chipwise.precision import with_precision
@@ -61,9 +61,9 @@ def test_a_stated_total_scales_the_weights(llama8b: ModelSpec) -> None:
 def test_mxfp4_experts_are_padded_to_the_kernel_s_width(latent: ModelSpec) -> None:
     narrow = shard(with_precision(latent, "mxfp4"), Split(tp=8))
     plain = weights_bytes(narrow)
-    assert weights_bytes(narrow, expert_multiple={"mxfp4": 192}) > plain
-    assert weights_bytes(narrow, expert_multiple={"mxfp4": 256}) == plain
-    assert weights_bytes(narrow, expert_multiple={"fp8": 192}) == plain
+    assert weights_bytes(narrow, storage=Storage(expert_multiple={"mxfp4": 192})) > plain
+    assert weights_bytes(narrow, storage=Storage(expert_multiple={"mxfp4": 256})) == plain
+    assert weights_bytes(narrow, storage=Storage(expert_multiple={"fp8": 192})) == plain
 
 
 def test_experts_are_dealt_out_whole_or_cut(latent: ModelSpec) -> None:
@@ -149,9 +149,10 @@ def test_an_encoder_works_on_patches_at_the_width_of_its_layer(llama8b: ModelSpe
     small = replace(llama8b.layers[0], count=24)
     seeing = replace(llama8b, towers=(Tower(name="vision", layers=(small,), weights=llama8b.outer),))
     shards = shard(seeing, Split(tp=2))
-    peak = encoder_peak_bytes(shards, patches=1000, element_bytes=2, hidden_copies=3)
+    peak = encoder_peak_bytes(shards, tokens=250, patches_per_token=4, element_bytes=2, hidden_copies=3)
     assert peak == 1000 * 2 * (3 * 14336 / 2 + 3 * 4096)
-    assert encoder_peak_bytes(shard(llama8b, Split()), patches=1000, element_bytes=2, hidden_copies=3) == 0
+    none = shard(llama8b, Split())
+    assert encoder_peak_bytes(none, tokens=250, patches_per_token=4, element_bytes=2, hidden_copies=3) == 0
 
 
 def test_projections_of_attention_count_where_they_are_wider_than_the_mlp(llama8b: ModelSpec) -> None:
@@ -173,3 +174,34 @@ def test_every_expert_of_a_device_has_its_lora_slots(latent: ModelSpec) -> None:
     experts = 256 * 3 * (2048 + 7168)
     found = adapters_bytes(shard(latent, Split()), adapters=1, rank=1, element_bytes=2)
     assert found == 61 * (attention + experts) * 2
+
+
+def test_a_format_may_be_held_as_another(llama8b: ModelSpec) -> None:
+    """bitsandbytes: 32 bits a scale of 64 weights, or 8 and an eighth of them where statistics are compressed."""
+    matrices = 32 * sum(weight.params for weight in llama8b.layers[0].weights)
+    four_bit = shard(with_precision(llama8b, "nf4"), Split())
+    packed = weights_bytes(four_bit, storage=Storage(held_as={"nf4": "nf4-dq"}))
+    assert weights_bytes(four_bit) - packed == pytest.approx(matrices * (32 - 8.125) / 64 / 8)
+    assert weights_bytes(four_bit, storage=Storage(held_as={"fp8": "nf4-dq"})) == weights_bytes(four_bit)
+
+
+def test_what_joins_several_hidden_states_holds_them(llama8b: ModelSpec) -> None:
+    joint = replace(llama8b.outer[1], name="projector", part="other", out_features=4096, in_features=7680, tp_units=1)
+    seeing = replace(llama8b, towers=(Tower(name="vision", weights=(joint,)),))
+    peak = encoder_peak_bytes(
+        shard(seeing, Split()), tokens=6404, patches_per_token=1, element_bytes=2, hidden_copies=5
+    )
+    assert peak == 6404 * 2 * 2 * 7680
+
+
+def test_expert_buffers_hold_gate_and_up_where_these_are_wider(latent: ModelSpec) -> None:
+    """Mixtral: 2 x 14,336 columns of gate and up are wider than 4,096 hidden, and 14,336 go into down."""
+    layer = latent.layers[0]
+    assert layer.experts is not None
+    wide = tuple(
+        replace(w, out_features=14336) if w.cut == "out" else replace(w, in_features=14336)
+        for w in layer.experts.weights
+    )
+    broad = replace(latent, layers=(replace(layer, experts=replace(layer.experts, per_token=2, weights=wide)),))
+    peak = experts_peak_bytes(shard(broad, Split()), tokens=100, element_bytes=2)
+    assert peak == 100 * 2 * (2 * 14336 + 14336) * 2

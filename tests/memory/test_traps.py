@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from chipwise.catalog import load_catalog
 from chipwise.memory import (
     ServingMemoryInput,
     cache_bytes_per_token,
@@ -14,7 +15,6 @@ from chipwise.memory import (
     min_split,
     request_bytes,
     size_serving,
-    visible_bytes,
     weights_bytes,
 )
 from chipwise.memory.cache import cache_kinds, cache_layout
@@ -53,9 +53,9 @@ def test_the_guide_s_219_gb_are_236(llama70b: ModelSpec, ask: Ask) -> None:
     assert total / 1e9 == pytest.approx(235.9, abs=0.05)
     on_h100 = ask(llama70b, concurrency=32, utilization=0.9)
     assert min_split(llama70b, on_h100) == Split(tp=4, pp=1)
-    on_h200 = replace(on_h100, capacity_bytes=visible_bytes("h200-sxm", 141 * GIB))
+    on_h200 = replace(on_h100, capacity_bytes=load_catalog().chips["h200-sxm"].memory_bytes)
     assert min_chips(llama70b, on_h200) == 2
-    on_b200 = replace(on_h100, capacity_bytes=visible_bytes("b200", 179 * GIB))
+    on_b200 = replace(on_h100, capacity_bytes=load_catalog().chips["b200"].memory_bytes)
     assert min_chips(llama70b, on_b200) == 2
 
 
@@ -132,5 +132,6 @@ def test_a_batch_beyond_the_pool_is_a_shortfall_not_a_smaller_pool(llama8b: Mode
 
 
 def test_141_gb_of_the_box_are_not_141e9_bytes() -> None:
-    assert visible_bytes("h200-sxm", 141 * GIB) == pytest.approx(139.81 * GIB)
-    assert visible_bytes("h200-sxm", 141 * GIB) > 1.06 * 141e9
+    found = load_catalog().chips["h200-sxm"].memory_bytes
+    assert found == pytest.approx(139.81 * GIB)
+    assert found > 1.06 * 141e9

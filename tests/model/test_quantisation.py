@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import chipwise.model
+import chipwise.precision
 from chipwise.errors import KnowledgeError
 from chipwise.model import load_model
 from chipwise.model.lookup import variant_scheme
@@ -61,7 +65,11 @@ FP8 = {"num_bits": 8, "type": "float", "strategy": "channel"}
         ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "nf4-dq"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bnb-int8"),
         ({"quant_method": "mxfp4"}, "mxfp4"),
-        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4}}}, "int4-g32"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4}}}, "int4-g32-sym"),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {**INT4, "symmetric": False}}}},
+            "int4-g32",
+        ),
         ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": FP8}}}, "fp8-channel"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
         ({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, "fp8"),
@@ -112,7 +120,7 @@ def test_expressions_and_wildcards() -> None:
     spec = read(
         {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4, "targets": ["Linear"]}}}
     )
-    assert formats(spec)["attention"] == {"int4-g32"}
+    assert formats(spec)["attention"] == {"int4-g32-sym"}
     groups = {"g": {"weights": INT4, "targets": ["Linear"]}}
     ignored = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head", "re:.*self_attn.*"]}
     assert formats(read(ignored))["attention"] == {"bf16"}
@@ -198,3 +206,19 @@ def test_variants_are_read_by_their_words(words: str, expected: str) -> None:
 
 def test_a_variant_without_a_format_changes_nothing() -> None:
     assert variant_scheme("tokendrop") is None
+
+
+def test_both_rooms_count_the_same_bits() -> None:
+    """What `model` stores and what `precision` plans with are one number: scales by group agree."""
+    with (Path(chipwise.precision.__file__).parent / "data" / "formats.csv").open(encoding="utf-8") as handle:
+        rows = {row["name"]: row for row in csv.DictReader(handle)}
+    with (Path(chipwise.model.__file__).parent / "data" / "storage.csv").open(encoding="utf-8") as handle:
+        stored = {row["format"]: row for row in csv.DictReader(handle)}
+    assert set(stored) <= set(rows)
+    for name, row in stored.items():
+        planned = rows[name]
+        assert float(row["element_bits"]) == float(planned["bits"]), name
+        if planned["scale_per"].isdigit():
+            assert float(row["scale_bits"]) / float(row["group"]) == pytest.approx(
+                float(planned["scale_bits"]) / float(planned["scale_per"])
+            ), name

@@ -18,9 +18,7 @@ from chipwise.perf.parameters import NAMES, Parameters, parameters_for
 HIDDEN, MLP, LAYERS, VOCAB = 8192, 28672, 80, 128256
 
 
-def matrix(
-    name: str, part: Part, shape: tuple[int, int], units: int, *, cut: Literal["out", "in"] = "out"
-) -> Weight:
+def matrix(name: str, part: Part, shape: tuple[int, int], units: int, *, cut: Literal["out", "in"] = "out") -> Weight:
     return Weight(name=name, part=part, out_features=shape[0], in_features=shape[1], tp_units=units, cut=cut)
 
 

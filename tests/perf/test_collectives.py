@@ -42,8 +42,7 @@ def test_latency_is_paid_for_nothing(device: Hardware, fitted: Parameters) -> No
 def test_a_ring_pays_a_hop_for_each_device_beyond_two(device: Hardware, fitted: Parameters) -> None:
     ring = replace(device, fabric=float(FABRICS.index("pcie")))
     nothing = [
-        float(co.all_reduce_s(size_bytes=0.0, devices=n, hardware=ring, parameters=fitted))
-        for n in (2.0, 4.0, 8.0)
+        float(co.all_reduce_s(size_bytes=0.0, devices=n, hardware=ring, parameters=fitted)) for n in (2.0, 4.0, 8.0)
     ]
     assert nothing[1] - nothing[0] == pytest.approx(2.0 * float(fitted.hop_s))
     assert nothing[2] - nothing[1] == pytest.approx(4.0 * float(fitted.hop_s))
@@ -64,9 +63,7 @@ def test_leaving_the_node_costs_more(device: Hardware, fitted: Parameters) -> No
 
 def test_without_a_network_a_second_node_is_out_of_reach(device: Hardware, fitted: Parameters) -> None:
     alone = replace(device, network_bytes_per_s=0.0)
-    assert float(co.all_reduce_s(size_bytes=1.0, devices=16.0, hardware=alone, parameters=fitted)) == float(
-        "inf"
-    )
+    assert float(co.all_reduce_s(size_bytes=1.0, devices=16.0, hardware=alone, parameters=fitted)) == float("inf")
 
 
 @given(size=st.floats(min_value=0.0, max_value=1e10), more=st.floats(min_value=1.0, max_value=1e9))
@@ -84,7 +81,5 @@ def test_more_bytes_take_longer(size: float, more: float) -> None:
     )
     names = dict.fromkeys(NAMES, 0.5)
     few = co.all_to_all_s(size_bytes=size, devices=16.0, hardware=hardware, parameters=Parameters(**names))
-    many = co.all_to_all_s(
-        size_bytes=size + more, devices=16.0, hardware=hardware, parameters=Parameters(**names)
-    )
+    many = co.all_to_all_s(size_bytes=size + more, devices=16.0, hardware=hardware, parameters=Parameters(**names))
     assert float(many) > float(few)

@@ -26,12 +26,8 @@ def test_causal_prefill_counts_half_of_the_square() -> None:
 
 
 def test_a_window_bounds_what_a_query_looks_back_at() -> None:
-    full = op.prefill_attention_flops(
-        query_heads=8.0, head_dims=256.0, tokens=100.0, past=9000.0, window=None
-    )
-    near = op.prefill_attention_flops(
-        query_heads=8.0, head_dims=256.0, tokens=100.0, past=9000.0, window=128.0
-    )
+    full = op.prefill_attention_flops(query_heads=8.0, head_dims=256.0, tokens=100.0, past=9000.0, window=None)
+    near = op.prefill_attention_flops(query_heads=8.0, head_dims=256.0, tokens=100.0, past=9000.0, window=128.0)
     assert float(near) == pytest.approx(float(full) * 128.0 / 9050.0)
 
 
@@ -47,12 +43,8 @@ def test_one_token_touches_its_own_experts_only() -> None:
 
 
 def test_a_state_is_read_and_written_once_a_step() -> None:
-    assert float(op.state_bytes(state_bytes_per_sequence=1e6, sequences=3.0, tokens=0.0)) == pytest.approx(
-        6e6
-    )
-    assert float(op.state_bytes(state_bytes_per_sequence=1e6, sequences=0.0, tokens=128.0)) == pytest.approx(
-        4e6
-    )
+    assert float(op.state_bytes(state_bytes_per_sequence=1e6, sequences=3.0, tokens=0.0)) == pytest.approx(6e6)
+    assert float(op.state_bytes(state_bytes_per_sequence=1e6, sequences=0.0, tokens=128.0)) == pytest.approx(4e6)
 
 
 def test_formulas_broadcast() -> None:

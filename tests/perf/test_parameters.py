@@ -74,7 +74,8 @@ def test_stacked_parameters_are_columns() -> None:
         ("vllm", "main", "vllm"),
         ("tensorrt-llm", "0.17", "tensorrt-llm-cpp"),
         ("tensorrt-llm", "1.2.0", "tensorrt-llm"),
-        ("optimum-neuron", "0.4.6", "neuron-serving"),
+        ("optimum-neuron", "0.4.6", "optimum-neuron"),
+        ("vllm-neuron", "0.24.0", "nxd-inference"),
     ],
 )
 def test_rewrites_of_an_engine_are_runtimes(engine: str, version: str | None, runtime: str) -> None:
@@ -104,3 +105,14 @@ def test_less_evidence_never_narrows_a_range(metric: Metric, load: str) -> None:
 def test_an_unknown_metric_is_not_guessed() -> None:
     with pytest.raises(KeyError):
         range_of(1.0, evidence="physics", metric="colour", load="any")  # type: ignore[arg-type]
+
+
+def test_a_newer_neuron_core_is_no_slower_an_operation() -> None:
+    older, newer = (
+        parameters_for(chip=chip, generation=generation, engine="nxd-inference", fabric="neuronlink")
+        for chip, generation in (("trainium1", "neuroncore-v2"), ("trainium2", "neuroncore-v3"))
+    )
+    assert float(newer.collective_s) <= float(older.collective_s)
+    assert float(newer.step_s) <= float(older.step_s)
+    for name in ("compute_fraction", "bandwidth_fraction", "cache_bandwidth_fraction"):
+        assert float(getattr(newer, name)) >= 0.9 * float(getattr(older, name))

@@ -53,9 +53,7 @@ def test_prefill_is_two_flops_a_parameter_and_token(ask: Ask, ideal: Parameters)
     clients=st.integers(min_value=1, max_value=600),
     lengths=st.tuples(st.integers(1, 30000), st.integers(1, 4000)),
 )
-def test_nothing_is_faster_than_physics(
-    ask: Ask, kind: str, tp: float, clients: int, lengths: tuple[int, int]
-) -> None:
+def test_nothing_is_faster_than_physics(ask: Ask, kind: str, tp: float, clients: int, lengths: tuple[int, int]) -> None:
     isl, osl = lengths
     question = ask(
         load(kind, isl=float(isl), osl=float(osl), concurrency=float(clients), batch=float(clients)),
@@ -75,9 +73,7 @@ def test_arrays_answer_as_scalars_do(ask: Ask, kind: str) -> None:
     points = np.array([1.0, 7.0, 64.0, 500.0])
     together = predict_serving(ask(load(kind, concurrency=points, batch=points, rate_per_s=points / 20.0)))
     for index, point in enumerate(points):
-        one = predict_serving(
-            ask(load(kind, concurrency=float(point), batch=float(point), rate_per_s=point / 20.0))
-        )
+        one = predict_serving(ask(load(kind, concurrency=float(point), batch=float(point), rate_per_s=point / 20.0)))
         for name in ("ttft_s", "tpot_s", "output_tokens_per_s", "running"):
             several = np.broadcast_to(getattr(together, name), points.shape)
             assert float(several[index]) == pytest.approx(float(getattr(one, name)), rel=1e-9)
@@ -219,9 +215,7 @@ def test_what_binds_has_a_name(ask: Ask) -> None:
         return bound_by(question, predict_serving(question), serving_terms(question))
 
     assert bound(ask(load("single"), split=Split(tp=1.0))) == ["bandwidth"]
-    assert bound(ask(load("offline", isl=8192.0, osl=16.0), split=Split(tp=1.0), kv_pool_bytes=1e12)) == [
-        "compute"
-    ]
+    assert bound(ask(load("offline", isl=8192.0, osl=16.0), split=Split(tp=1.0), kv_pool_bytes=1e12)) == ["compute"]
     assert bound(ask(load("offline"), kv_pool_bytes=1e9)) == ["capacity"]
 
 

@@ -144,19 +144,6 @@ def test_an_estimate_shows_its_terms(option: Any) -> None:
         assert said in page, said
 
 
-def test_a_training_estimate_is_a_page(option: Any) -> None:
-    one = {"low": 0.9, "mid": 1.0, "high": 1.1}
-    training: dict[str, Any] = dict.fromkeys(("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s"), one)
-    training |= {"mfu_fraction": {"low": 0.3, "mid": 0.4, "high": 0.5}, "hfu_fraction": one}
-    training |= {"communication_efficiency": {"overall": one, "tp": None, "dp": one, "ep": None, "pp": None}}
-    training |= {"pipeline_bubble_fraction": None, "terms": [{"op": "forward", "time_s": 0.3}]}
-    answer = {**option["performance"], "serving": None, "training": training}
-    page = words(text(estimate_page(answer), width=80, color=False))
-    assert "MFU 40 % (30-50)" in page
-    assert "pipeline bubble unknown" in page
-    assert "forward 300 ms" in page
-
-
 MODEL = {
     "schema_version": 1,
     "name": "tiny-moe",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipwise.decide.question import TrainingDemand
+from chipwise.decide.question import OtherDemand, TrainingDemand
 from chipwise.engines import command_arguments, engine_flags, load_engine
+from chipwise.model.registry import hub_id
+from chipwise.precision import format_facts, stored_format
 
 if TYPE_CHECKING:
     from chipwise.decide import Advice, Option, Question
@@ -14,13 +17,17 @@ if TYPE_CHECKING:
 def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
     """Start and load commands for every option, and by what to decide.
 
-    The model is named as the question named it; the load is the question's concurrency or rate on one replica.
+    The model is named by its Hugging Face id; where the option's precision is not the checkpoint's, the engine is told
+    to quantise while loading, or `CHECKPOINT` stands for one made beforehand and a remark says which. The load is the
+    question's concurrency or rate on one replica.
     """
     if isinstance(question.demand, TrainingDemand):
         return _training(question, advice)
+    if isinstance(question.demand, OtherDemand):
+        return _other(question, advice)
     commands: list[str] = []
     for option in advice.options:
-        commands += [f"# option {option.rank}: {option.instance}", _start(question, option), _load(question, option)]
+        commands += [f"# option {option.rank}: {option.instance}", *_start(question, option), _load(question, option)]
     bars = [
         f"P99 {name} at most {bar * 1e3:.0f} ms"
         for name, bar in (("TTFT", question.serving.ttft_p99_s), ("TPOT", question.serving.tpot_p99_s))
@@ -28,6 +35,22 @@ def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
     ]
     decide_by = "; ".join([*bars, f"then {question.order_by} ({' then '.join(question.policy.goals)})"])
     return {"commands": commands, "decide_by": decide_by}
+
+
+def _other(question: Question, advice: Advice) -> dict[str, Any]:
+    """What to time on each option: no load generator is shared by such services, so none is made up here."""
+    demand = question.other
+    arrival, unit = demand.arrival, demand.item.unit
+    load = {"rate": f"{arrival.rate_per_s:g} requests a second", "offline": "a queue that never empties"}
+    asked = load.get(arrival.kind, f"{arrival.users:g} requests in flight")
+    commands = [
+        f"# option {option.rank}: {option.engine} on {option.instances} x {option.instance}, "
+        f"batches of up to {option.settings['max_batch']}: {asked} for ten minutes; "
+        f"read P99 latency and {unit}s a second"
+        for option in advice.options
+    ]
+    bar = f"P99 latency at most {demand.latency_p99_s * 1e3:.0f} ms" if demand.latency_p99_s else ""
+    return {"commands": commands, "decide_by": "; ".join([*filter(None, [bar]), f"then {question.order_by}"])}
 
 
 def _training(question: Question, advice: Advice) -> dict[str, Any]:
@@ -45,24 +68,48 @@ def _training(question: Question, advice: Advice) -> dict[str, Any]:
     return {"commands": commands, "decide_by": "; ".join([*filter(None, bars), f"then {question.order_by}"])}
 
 
-def _start(question: Question, option: Option) -> str:
+def _start(question: Question, option: Option) -> list[str]:
     flags = engine_flags(load_engine(option.engine))
+    served = _Served.of(question, option)
     wanted: dict[str, str | int | float | bool] = {
-        "model": question.model.name,
+        "model": served.name,
+        served.switch: True,
+        "dtype": "float16" if option.precision.compute == "fp16" else "",
+        "kv": option.precision.kv if option.precision.kv not in {"bf16", "fp16"} else "",
         "tp": option.parallelism.tp,
         "pp": option.parallelism.pp,
         "dp": option.parallelism.dp,
         "ep": option.parallelism.ep > 1,
         "context": option.settings["max_model_len"],
         "max_num_seqs": option.settings["max_num_seqs"],
+        "chunk_tokens": option.settings["max_num_batched_tokens"],
         "utilization": option.settings["gpu_memory_utilization"],
     }
-    if option.parallelism.dp == 1:
-        del wanted["dp"]
-    if option.parallelism.pp == 1:
-        del wanted["pp"]
-    known = {name: value for name, value in wanted.items() if name in flags.by_setting}
-    return " ".join([flags.launcher, *command_arguments(flags, known)])
+    idle = {"pp": 1, "dp": 1, "dtype": "", "kv": ""}
+    known = {name: value for name, value in wanted.items() if name in flags.by_setting and value != idle.get(name)}
+    return [*served.remarks, " ".join([flags.launcher, *command_arguments(flags, known)])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """What an engine is told to load: the hub's id, quantised while loading or made beforehand where it must be."""
+
+    name: str
+    switch: str = "as-stored"
+    remarks: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(question: Question, option: Option) -> _Served:
+        name, weights = hub_id(question.model.name), option.precision.weights
+        if weights == stored_format(question.model).name:
+            return _Served(name=name)
+        switch = f"quantize_{format_facts(weights).family}"
+        if switch in engine_flags(load_engine(option.engine)).by_setting:
+            return _Served(name=name, switch=switch)
+        remark = (
+            f"# CHECKPOINT is {name} at {weights}: {option.precision.quality.get('condition') or 'made beforehand'}"
+        )
+        return _Served(name="CHECKPOINT", remarks=(remark,))
 
 
 def _load(question: Question, option: Option) -> str:
@@ -76,6 +123,6 @@ def _load(question: Question, option: Option) -> str:
         load = "--request-rate inf"
     prompts = max(200, each * 10)
     return (
-        f"vllm bench serve --model {question.model.name} --dataset-name random {shape} {load} --num-prompts {prompts} "
-        "--percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,95,99"
+        f"vllm bench serve --model {_Served.of(question, option).name} --dataset-name random {shape} {load} "
+        f"--num-prompts {prompts} --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,95,99"
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.advisor.layout import Laid, Target, lay, platform_for, read_model
-from chipwise.advisor.training import train
-from chipwise.capacity import pack
+from chipwise.advisor.layout import DEFAULT_ENGINES, Laid, Target, lay, platform_for, read_model
+from chipwise.advisor.limits import check_context, check_split, check_version
+from chipwise.advisor.whole import answers_whole
+from chipwise.capacity import Packing, pack
 from chipwise.decide.question import Demand
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
 from chipwise.errors import InputError
@@ -21,17 +22,25 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
     """Latency and throughput of a model laid out as asked, in CONTRACT's shape.
 
     Raises:
-        InputError: no load, two loads, no lengths, an illegal split.
+        InputError: no load, two loads, no lengths, lengths beyond the model's context, an illegal split, an unknown
+            version of the engine.
         InfeasibleError, KnowledgeError: see `lay`.
     """
     model = read_model(request.model, request.models)
+    _check(model, request)
     if request.training.method is not None:
         return _training(model, request)
+    if answers_whole(model) and not _streams(model, request):
+        from chipwise.advisor.other import estimate_other  # opened for such models alone
+
+        return estimate_other(model, request)
     demand = demand_of(request)
     target = Target(chip=request.chip, instance=request.instance)
     wanted = request.split
     devices = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1) * (wanted.dp or 1)
-    laid = lay(model, platform_for(target, devices), wanted, request.engine)
+    platform = platform_for(target, devices)
+    check_version(request.engine.engine or DEFAULT_ENGINES.get(platform.chip.vendor, "vllm"), request.engine.version)
+    laid = lay(model, platform, wanted, request.engine)
     replicas = replicas_of(request, laid)
     held = hold(laid.model, laid.layout, context_tokens=demand.context_tokens, concurrency=1.0)
     memory = memory_object(laid.model, laid.layout, held)
@@ -51,7 +60,23 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
     }
 
 
+def _check(model: ModelSpec, request: EstimateRequest) -> None:
+    """Refuse what is said beyond the model's limits."""
+    check_split(model, request.split)
+    check_context(model, request.training.seq_len, "--seq-len")
+    check_context(model, request.context_tokens, "--context")
+    check_context(model, (request.isl_tokens or 0) + (request.osl_tokens or 0), "--isl and --osl together")
+
+
+def _streams(model: ModelSpec, request: EstimateRequest) -> bool:
+    """Whether prompt and answer lengths make a stream of a model that decodes behind its encoder."""
+    decodes = any(layer.attention.causal for layer in model.layers)
+    return decodes and request.isl_tokens is not None and request.osl_tokens is not None
+
+
 def _training(model: ModelSpec, request: EstimateRequest) -> dict[str, Any]:
+    from chipwise.advisor.training import train  # a heavy door, opened for runs alone
+
     found = train(model, request, request.instances or 1)
     return {
         "schema_version": 1,
@@ -104,13 +129,32 @@ def demand_of(request: EstimateRequest) -> Demand:
 
 
 def replicas_of(request: EstimateRequest, laid: Laid) -> int:
-    """Copies that share the load: as said, else as many as the instances said hold, else one."""
-    if request.replicas is not None:
-        return request.replicas
+    """Copies that share the load: as said, else as many as the instances said hold, else one.
+
+    Raises:
+        InputError: the instances said do not hold the replicas said.
+    """
     if request.instances is None:
-        return 1
-    packing = pack(devices_per_replica=laid.layout.devices, devices_per_instance=laid.layout.seat.platform.devices)
-    return max(1, request.instances // packing.instances_per_unit * packing.replicas_per_unit)
+        return request.replicas or 1
+    packing = _packing(laid)
+    held = request.instances // packing.instances_per_unit * packing.replicas_per_unit
+    if (request.replicas or 1) > held:
+        raise InputError(
+            f"{request.instances} instances hold {held} replicas of {laid.layout.devices} devices",
+            why=f"{request.replicas or 1} were asked for",
+            fix=f"--instances {instances_of(request.replicas or 1, laid)}",
+        )
+    return request.replicas or held
+
+
+def instances_of(replicas: int, laid: Laid) -> int:
+    """Whole instances that hold so many replicas."""
+    packing = _packing(laid)
+    return -(-replicas // packing.replicas_per_unit) * packing.instances_per_unit
+
+
+def _packing(laid: Laid) -> Packing:
+    return pack(devices_per_replica=laid.layout.devices, devices_per_instance=laid.layout.seat.platform.devices)
 
 
 def _config(request: EstimateRequest, laid: Laid, replicas: int) -> dict[str, Any]:
@@ -118,6 +162,7 @@ def _config(request: EstimateRequest, laid: Laid, replicas: int) -> dict[str, An
     return {
         "model": laid.model.name,
         "instance": request.instance,
+        "instances": request.instances or (instances_of(replicas, laid) if request.instance else None),
         "chip": seat.platform.chip.id,
         "replicas": replicas,
         "devices_per_replica": laid.layout.devices,

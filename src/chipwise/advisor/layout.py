@@ -48,13 +48,15 @@ def read_model(reference: str, models: str | None) -> ModelSpec:
 
 
 def platform_for(target: Target, devices: int | None) -> Platform:
-    """The platform of a target; a chip alone joins as many devices as asked.
+    """The platform of a target; a chip alone joins as many devices as asked, a MIG profile alone names its chip.
 
     Raises:
         InputError: neither or both of chip and instance; a MIG profile the chip has not.
         UnknownNameError, KnowledgeError: from the catalog.
     """
     catalog = load_catalog()
+    if target.mig and target.chip is None and target.instance is None:
+        target = replace(target, chip=_chip_of(target.mig))
     if (target.chip is None) == (target.instance is None):
         raise InputError(
             "say where: exactly one of --chip and --instance (--on)",
@@ -73,6 +75,24 @@ def platform_for(target: Target, devices: int | None) -> Platform:
         chip = catalog.chip(target.chip or "")
         found = chip_platform(chip, max(devices or 1, chip.cores))
     return _sliced(found, target.mig) if target.mig else found
+
+
+def _chip_of(profile: str) -> str:
+    """The one chip that has a MIG profile of this name.
+
+    Raises:
+        InputError: several chips have it, or none.
+    """
+    chips = [one.id for one in load_catalog().chips.values() if profile in {mig.name for mig in one.mig_profiles}]
+    if len(chips) == 1:
+        return chips[0]
+    raise InputError(
+        f"{len(chips) or 'no'} chips have a MIG profile {profile!r}",
+        why="a slice is as large and as fast as its chip makes it",
+        fix=f"say which: --chip {' or --chip '.join(chips)}"
+        if chips
+        else "chipwise catalog show h100-sxm lists profiles",
+    )
 
 
 def _sliced(platform: Platform, profile: str) -> Platform:
@@ -113,8 +133,17 @@ def split_for(model: ModelSpec, asked: SplitRequest, devices: int) -> Split:
     return split
 
 
-def lay(model: ModelSpec, platform: Platform, split: SplitRequest, engine: EngineRequest) -> Laid:
-    """Seat the model on the platform as asked.
+def lay(
+    model: ModelSpec, platform: Platform, split: SplitRequest, engine: EngineRequest, *, models: str | None = None
+) -> Laid:
+    """Seat the model on the platform as asked; on a part of a chip it stays on one part unless tp is said.
+
+    Args:
+        model: as read.
+        platform: where.
+        split: what is said of the split.
+        engine: what is said of the engine, a draft model among it.
+        models: where a draft model is looked up first.
 
     Raises:
         InputError: an illegal split or precision.
@@ -130,8 +159,10 @@ def lay(model: ModelSpec, platform: Platform, split: SplitRequest, engine: Engin
     if isinstance(seat, Refusal):
         family = InfeasibleError if seat.known else KnowledgeError
         raise family(f"{model.name} on {platform.chip.id}: {seat.reason}", why=seat.source, fix=seat.change)
-    seat = _with_settings(seat, engine)
-    return Laid(model=narrowed, layout=Layout(seat=seat, split=split_for(narrowed, split, platform.devices)))
+    draft = read_model(engine.draft, models) if engine.draft else None
+    seat = _with_settings(seat, engine, draft)
+    devices = 1 if platform.fraction < 1.0 and split.tp is None else platform.devices
+    return Laid(model=narrowed, layout=Layout(seat=seat, split=split_for(narrowed, split, devices)))
 
 
 def _question(model: ModelSpec, engines: dict[str, EngineProfile]) -> Question:
@@ -148,7 +179,19 @@ def _question(model: ModelSpec, engines: dict[str, EngineProfile]) -> Question:
     )
 
 
-def _with_settings(seat: Seat, engine: EngineRequest) -> Seat:
+def _share(asked: float | None, default: float) -> float:
+    if asked is None:
+        return default
+    if not 0.0 < asked <= 1.0:
+        raise InputError(
+            f"--utilization {asked:g} is no share of the memory",
+            why="the engine takes more than none and at most all of it",
+            fix=f"give a number above 0 up to 1, as --utilization {default:g}",
+        )
+    return asked
+
+
+def _with_settings(seat: Seat, engine: EngineRequest, draft: ModelSpec | None) -> Seat:
     kv = canonical(engine.kv_precision) if engine.kv_precision else seat.limits.kv_format
     if kv not in kv_format_names():
         raise InputError(
@@ -156,13 +199,14 @@ def _with_settings(seat: Seat, engine: EngineRequest) -> Seat:
         )
     limits = replace(
         seat.limits,
-        utilization=engine.utilization or seat.limits.utilization,
+        utilization=_share(engine.utilization, seat.limits.utilization),
         max_num_seqs=engine.max_num_seqs or seat.limits.max_num_seqs,
         chunk_tokens=engine.chunk_tokens or seat.limits.chunk_tokens,
         kv_format=kv,
         eager=engine.eager,
         lora_adapters=engine.lora_adapters,
         lora_rank=engine.lora_rank,
+        draft=draft,
         draft_tokens=engine.draft_tokens or 0,
         acceptance=engine.acceptance or 0.0,
     )

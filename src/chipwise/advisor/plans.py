@@ -6,8 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.advisor.availability import availability_warnings, check_availability, headroom, workload_entries
 from chipwise.advisor.benchmark import benchmark_object
 from chipwise.advisor.models import model_object
+from chipwise.advisor.names import checked
+from chipwise.advisor.other import engines_named, fitted, other_demand
+from chipwise.advisor.places import region_warnings
+from chipwise.advisor.whole import class_of
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
 from chipwise.decide import Demand, Policy, Question, TrainingDemand, decide
@@ -28,10 +33,12 @@ from chipwise.workload import (
 if TYPE_CHECKING:
     from chipwise.advisor.request import Request
     from chipwise.decide import Advice
+    from chipwise.decide.question import OtherDemand
     from chipwise.engines import EngineProfile
     from chipwise.model import ModelSpec
     from chipwise.workload import Workload
 
+TEXTS = frozenset({"embed", "classify", "rerank"})
 DEFAULT_ENGINES = {"nvidia": "vllm", "aws": "vllm-neuron"}
 
 
@@ -48,22 +55,21 @@ def advise(request: Request) -> Advice:
         InputError: contradictory or impossible values, unknown names.
         KnowledgeError: the model's file does not say enough.
     """
-    model = load_model(request.model, models=Path(request.models) if request.models else None)
-    workload = resolve_workload(_wish(request), hints_of(model))
-    if isinstance(workload, OtherWorkload):
-        raise InputError(
-            f"plan does not answer --for {workload.preset.value} yet",
-            why="only token streams and training runs are planned by this version",
-            fix="ask for chat, rag, code, agent, summarise, batch, pretrain, finetune, lora, qlora, dpo, rlhf or grpo",
-        )
     catalog = load_catalog()
+    request = checked(request, catalog)
+    model = load_model(request.model, models=Path(request.models) if request.models else None)
+    workload = resolve_workload(_wish(request), hints_of(model, request.purpose))
+    _check_run(request, workload)
+    if isinstance(workload, OtherWorkload):
+        workload = fitted(workload, model)
+    regions = known_regions(catalog.regions, request.regions)
     question = Question(
         model=model,
-        demand=training_demand(workload) if isinstance(workload, TrainingWorkload) else demand_of(workload),
-        policy=_policy(request, workload, known_regions(catalog.regions, request.regions)),
+        demand=_demand(workload),
+        policy=_policy(request, workload, regions),
         catalog=catalog,
-        engines=engines_of(request.engine),
-        workload=as_json(workload),
+        engines=engines_named(request.engine) if isinstance(workload, OtherWorkload) else engines_of(request.engine),
+        workload={**as_json(workload), **workload_entries(request)},
         purpose=workload.preset.value,
         budget_usd=workload.budget_usd.value if workload.budget_usd else None,
     )
@@ -72,14 +78,42 @@ def advise(request: Request) -> Advice:
         advice,
         model=model_object(model),
         benchmark=benchmark_object(question, advice),
-        warnings=(*model.warnings, *workload.warnings, *advice.warnings),
+        warnings=(
+            *model.warnings,
+            *workload.warnings,
+            *advice.warnings,
+            *availability_warnings(request, advice, catalog),
+            *region_warnings(regions if request.regions else (), advice, catalog),
+        ),
     )
 
 
-def hints_of(model: ModelSpec) -> ModelHints:
-    """What a workload needs to know of a model."""
+def _check_run(request: Request, workload: Workload) -> None:
+    """Refuse what a training run has not.
+
+    Raises:
+        InputError: a serving engine or headroom for failures with a training preset.
+    """
+    training = isinstance(workload, TrainingWorkload)
+    check_availability(request, training=training)
+    if training and request.engine is not None:
+        raise InputError(
+            f"--engine {request.engine} does not go with --for {workload.preset.value}",
+            why="an engine answers requests, and a training run answers none",
+            fix="leave out --engine, or choose a serving preset",
+        )
+
+
+def _demand(workload: Workload) -> Demand | TrainingDemand | OtherDemand:
+    if isinstance(workload, OtherWorkload):
+        return other_demand(workload)
+    return training_demand(workload) if isinstance(workload, TrainingWorkload) else demand_of(workload)
+
+
+def hints_of(model: ModelSpec, purpose: str | None = None) -> ModelHints:
+    """What a workload needs to know of a model; what only sees and reads counts as a model that sees, or that reads."""
     return ModelHints(
-        architecture=model.architecture,
+        architecture=model.architecture if purpose in TEXTS else class_of(model),
         max_context_tokens=model.max_context_tokens,
         params_total=model.params_total,
         params_active=model.params_active,
@@ -121,17 +155,25 @@ def _wish(request: Request) -> WorkloadRequest:
 
 
 def demand_of(workload: ServingWorkload) -> Demand:
-    """The workload as `decide` asks it. A throughput to reach is asked of the highest steady state."""
+    """The workload as `decide` asks it.
+
+    A throughput to reach under a latency bar is the rate of requests that produces it, throughput / osl; without a
+    latency bar it is asked of the highest steady state.
+    """
     throughput = workload.throughput_tokens_per_s
+    bars = workload.ttft_p99_s or workload.tpot_p99_s
     kind = "offline" if workload.load.value == "throughput" else workload.load.value
+    rate_per_s = workload.rate_per_s.value if workload.rate_per_s else 0.0
+    if workload.load.value == "throughput" and throughput and bars:
+        kind, rate_per_s = "rate", throughput.value / float(workload.osl.value)
     return Demand(
         kind=kind,
         isl_tokens=float(workload.isl.value),
         osl_tokens=float(workload.osl.value),
         context_tokens=float(workload.context.value),
         users=workload.users.value if workload.users else float(workload.batch.value if workload.batch else 1),
-        rate_per_s=workload.rate_per_s.value if workload.rate_per_s else 0.0,
-        throughput_tokens_per_s=throughput.value if throughput else None,
+        rate_per_s=rate_per_s,
+        throughput_tokens_per_s=throughput.value if throughput and kind == "offline" else None,
         ttft_p99_s=workload.ttft_p99_s.value if workload.ttft_p99_s and kind != "offline" else None,
         tpot_p99_s=workload.tpot_p99_s.value if workload.tpot_p99_s else None,
         prefix_hit_fraction=workload.prefix_hit_fraction.value if workload.prefix_hit_fraction else 0.0,
@@ -181,8 +223,9 @@ def _policy(request: Request, workload: Workload, regions: tuple[str, ...]) -> P
         exclude=request.exclude,
         needs=request.needs,
         min_precision=stated or (floor.floor if floor else None),
+        precision_stated=stated is not None,
         precision_why="--min-precision" if stated else floor.why if floor else "",
-        ha_factor=request.ha_factor or 1.0,
+        ha_factor=headroom(request),
         interruptible=isinstance(workload, TrainingWorkload) or workload.load.value == "offline",
         custom_kernels=request.custom_kernels,
         strict_guide=request.strict_guide,

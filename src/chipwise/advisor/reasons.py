@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.plans import advise
+from chipwise.advisor.request import Request
 from chipwise.catalog import load_catalog
+from chipwise.decide.advice import Rejected
 from chipwise.errors import InputError
+from chipwise.precision import format_names
 
 if TYPE_CHECKING:
-    from chipwise.advisor.request import Request
     from chipwise.decide import Advice
 
 LISTS = ("options", "also_feasible", "rejected", "not_judged", "excluded")
 FLOORS = ("fp8", "int4")
+SELECTION = "selection"
 LOOSER = (1.25, 1.5, 2.0, 3.0, 5.0)
+Tries = tuple[str, list[tuple[str, Request]]]
+"""A kind of change, and its tries from the least to the greatest: in words, and as a question."""
 
 
 def why(instance: str, request: Request) -> dict[str, Any]:
@@ -32,12 +37,14 @@ def why(instance: str, request: Request) -> dict[str, Any]:
     name = load_catalog().instance(instance).name
     advice = advise(request)
     place, row = where(name, advice)
-    changes = [] if place in {"options", "also_feasible"} else list(_turning(name, request))
+    changes = [] if place in {"options", "also_feasible"} else list(_turning(name, request, advice, row))
     return {
         "schema_version": 1,
+        "model": advice.model,
+        "workload": advice.workload,
         "instance": name,
         "stands_in": place,
-        "detail": row,
+        "detail": row if changes else _in_full(row, request),
         "would_change_it": changes,
         "best": advice.options[0].instance if advice.options else None,
         "facts_as_of": advice.facts_as_of,
@@ -46,38 +53,73 @@ def why(instance: str, request: Request) -> dict[str, Any]:
 
 def where(instance: str, advice: Advice) -> tuple[str, Any]:
     """The list a size stands in and its first row there."""
+    return best_place([instance], advice)
+
+
+def best_place(instances: Collection[str], advice: Advice) -> tuple[str, Any]:
+    """The first list that one of several sizes stands in, and that row."""
     rows = ((place, row) for place in LISTS for row in getattr(advice, place))
-    return next((place, row) for place, row in rows if row.instance == instance)
+    return next((place, row) for place, row in rows if row.instance in instances)
 
 
-def _turning(instance: str, request: Request) -> Iterator[dict[str, Any]]:
+def _alone(instance: str, request: Request) -> Request:
+    return replace(request, only=(instance,), exclude=(), vendor="any")
+
+
+def _asked_format(row: Any) -> str | None:
+    """The weight format that a rejection's own rule asks for; None where it asks for something else."""
+    change = row.change if isinstance(row, Rejected) and row.rule == "precision" else None
+    return change if change in format_names() else None
+
+
+def _in_full(row: Any, request: Request) -> Any:
+    """A rejection for its format, with what stands in the way once that format is taken."""
+    asked = _asked_format(row)
+    if asked is None:
+        return row
+    try:
+        place, then = where(row.instance, advise(replace(_alone(row.instance, request), min_precision=asked)))
+    except InputError as error:
+        return replace(row, change=f"{asked}, which is not enough: {error.what}")
+    reason = then.reason if place == "rejected" else then.lacks if place == "not_judged" else place
+    return replace(row, change=f"{asked}, which alone is not enough: {reason}")
+
+
+def _turning(instance: str, request: Request, advice: Advice, row: Any) -> Iterator[dict[str, Any]]:
     """The first change of each kind that makes the size feasible."""
-    alone = replace(request, only=(instance,), exclude=(), vendor="any")
-    for kind, tries in _changes(alone, request):
+    alone = _alone(instance, request)
+    floors = tuple(dict.fromkeys([*filter(None, [_asked_format(row)]), *FLOORS]))
+    tries_by_kind = [*_changes(alone, request, floors), *_bars(alone, advice)]
+    for kind, tries in tries_by_kind:
         for words, changed in tries:
             found = _feasible(changed)
             if found is not None:
                 yield {"kind": kind, "change": words, "then": found}
                 break
+        else:
+            continue
+        if kind == SELECTION:
+            return  # every other change leaves the same flags out, and nothing more is needed
 
 
-def _changes(alone: Request, request: Request) -> Iterator[tuple[str, list[tuple[str, Request]]]]:
+def _changes(alone: Request, request: Request, floors: tuple[str, ...]) -> Iterator[Tries]:
     if request.only or request.exclude or request.vendor != "any":
-        yield "selection", [("leave out --only, --exclude and --vendor", alone)]
+        yield SELECTION, [("leave out --only, --exclude and --vendor", alone)]
     if request.regions:
         yield "region", [("any region", replace(alone, regions=()))]
     if request.needs:
         yield "features", [("leave out --needs", replace(alone, needs=()))]
     if request.purchase != "any":
         yield "purchase", [("--purchase any", replace(alone, purchase="any"))]
-    yield "precision", [(f"--min-precision {floor}", replace(alone, min_precision=floor)) for floor in FLOORS]
-    yield from _bars(alone)
+    if request.engine is not None:
+        yield "engine", [("leave out --engine", replace(alone, engine=None))]
+    yield "precision", [(f"--min-precision {floor}", replace(alone, min_precision=floor)) for floor in floors]
     if request.budget_usd is not None:
         yield "budget", [("no budget", replace(alone, budget_usd=None))]
 
 
-def _bars(alone: Request) -> Iterator[tuple[str, list[tuple[str, Request]]]]:
-    workload = advise(alone).workload
+def _bars(alone: Request, advice: Advice) -> Iterator[Tries]:
+    workload = advice.workload
     ttft, tpot = (workload.get(name, {}).get("value") for name in ("ttft_p99_s", "tpot_p99_s"))
     if ttft or tpot:
         yield (

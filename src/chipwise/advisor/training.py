@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
-import numpy as np
-
 from chipwise.advisor.layout import Target, platform_for
 from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Policy, Question, TrainingDemand
 from chipwise.decide.training.answers import Row, memory_object, training_object
+from chipwise.decide.training.dequantisation import held_format
 from chipwise.decide.training.rollout import rollout_seconds
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import Way, trial
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
 from chipwise.memory.training_job import Method, Recompute, Shard, TrainingLayout, layout_problem
-from chipwise.memory.training_recipes import recipe_of
 from chipwise.parallelism import tp_problem
 from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, resolve_workload
 
@@ -50,20 +48,15 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     scheme = _scheme(question, platform, split, request.training)
     mode: Any = demand.recompute or DEFAULT_RECOMPUTE
     found = trial(question, scheme, mode, [way], rollout_seconds(question, [way]))
-    row = Row(
-        memory=found.memory,
-        arrays=found.arrays,
-        recipe=recipe_of(found.job),
-        spread_factor=float(np.ravel(found.coefficients.spread_factor)[0]),
-        row=0,
-        rows=1,
-    )
-    memory = memory_object(row, platform.chip, platform.device_memory_bytes, ())
-    memory["chips"] = -(-way.devices // platform.chip.cores)
+    row = Row(trial=found, row=0)
+    memory = memory_object(row, ())
     return {
         "memory": memory,
         "training": training_object(row) if memory["fits"] else None,
-        "config": _config(model, way, scheme, demand, mode),
+        "config": {
+            **_config(model, way, scheme, demand, mode),
+            "precision": {"weights": held_format(found.job), "compute": found.job.precision},
+        },
     }
 
 

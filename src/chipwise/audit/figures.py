@@ -10,7 +10,7 @@ from typing import Literal
 from chipwise.audit.items import METRIC_NOT_COVERED, SATURATED, SkipError
 from chipwise.audit.replay import Replayed
 from chipwise.perf.ranges import Metric
-from chipwise.perf.spread import NORMAL_QUANTILES
+from chipwise.perf.spread import NORMAL_QUANTILES, gap_s
 
 Quantity = Literal["ttft", "tpot", "itl", "e2e", "throughput"]
 _LATENCIES: dict[str, Quantity] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e", "latency": "e2e"}
@@ -81,7 +81,7 @@ def _latency(asked: Wanted, found: Replayed) -> float:
     if asked.quantity in {"ttft", "e2e"} and (found.run.load.kind == "offline" or found.figure("saturated") > 0):
         raise SkipError(SATURATED)
     if asked.quantity == "itl" and asked.statistic != "mean":
-        return _gap_s(found, float(asked.statistic[1:]) / 100.0)
+        return found.at(gap_s(found.prediction, quantile=float(asked.statistic[1:]) / 100.0))
     if asked.quantity in {"tpot", "itl"}:
         return found.at(getattr(found.tpot, asked.statistic))
     if asked.quantity == "ttft":
@@ -90,15 +90,6 @@ def _latency(asked: Wanted, found: Replayed) -> float:
         return found.figure("e2e_s")
     first, later = (found.at(getattr(one, asked.statistic)) for one in (found.ttft, found.tpot))
     return first + later * (found.run.load.osl - 1.0)
-
-
-def _gap_s(found: Replayed, quantile: float) -> float:
-    """The gap between two tokens that a share `quantile` of the gaps does not exceed.
-
-    A share `prefill_share` of the steps carries prompts and takes `prefill_delta_s` longer.
-    """
-    longer = found.figure("prefill_share") > 1.0 - quantile
-    return found.figure("plain_step_s") + (found.figure("prefill_delta_s") if longer else 0.0)
 
 
 def _rate(asked: Wanted, found: Replayed) -> float:

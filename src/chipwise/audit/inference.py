@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import cast, get_args
 
 from chipwise.audit.figures import Wanted, figure_of, terms_of, wanted
-from chipwise.audit.items import FLAGGED, Context, Item, Line, Prediction, SkipError, each, missing
+from chipwise.audit.items import ASSUMED, FLAGGED, RELEASE, Context, Item, Line, Prediction, SkipError, each, missing
 from chipwise.audit.replay import Replayed, replay
 from chipwise.audit.runs import Run, run_of
 from chipwise.audit.table import Row
 from chipwise.perf.parameters import runtime_of
-from chipwise.perf.ranges import evidence_of, range_of
+from chipwise.perf.ranges import Evidence, evidence_of, range_of
 
 REQUIRED = ("metric", "value")
 COMPLETE = "conditions-complete"
@@ -45,7 +46,10 @@ def flags_of(row: Row) -> frozenset[str]:
 
 
 def _barred(row: Row, context: Context) -> str | None:
-    """Flags first; then what the table itself does not call complete, by the first condition that is blank."""
+    """Flags first; then what the table itself does not call complete, by the first condition that is blank.
+
+    A release of the engine can be assumed: a row that lacks nothing else is predicted.
+    """
     flags = flags_of(row)
     if flags & BARRING:
         return FLAGGED
@@ -53,8 +57,11 @@ def _barred(row: Row, context: Context) -> str | None:
         return missing("value")
     if "flags" not in row.cells or COMPLETE in flags or context.incomplete:
         return None
-    blank = (name for name in ("isl", "osl", "n_devices", "tp", "engine_version", "weight_precision", "engine"))
-    return missing(next((name for name in blank if not row.text(name)), "flags"))
+    blank = (name for name in ("isl", "osl", "n_devices", "tp", "weight_precision", "engine") if not row.text(name))
+    lacking = next(blank, None)
+    if lacking is None and not row.text("engine_version"):
+        return None
+    return missing(lacking or "flags")
 
 
 def predict(items: list[Item], context: Context) -> list[Line]:
@@ -91,11 +98,19 @@ def _run(row: Row, context: Context) -> Run | SkipError:
         return skipped
 
 
+def weaker(evidence: Evidence) -> Evidence:
+    """What backs a prediction whose engine release is only assumed: one step less."""
+    steps = get_args(Evidence)
+    return cast("Evidence", steps[min(steps.index(evidence) + 1, len(steps) - 1)])
+
+
 def predicted(asked: Wanted, found: Replayed) -> Prediction:
     """The figure with its range, evidence and terms."""
     run, model = found.run, found.model
     runtime = runtime_of(run.engine.name, run.engine.version)
     evidence = evidence_of(chip=run.chip_id, runtime=runtime, model_type=model.model_type)
+    if run.assumed_release:
+        evidence = weaker(evidence)
     span = range_of(figure_of(asked, found), evidence=evidence, metric=asked.ranged, load=run.load.kind)
     return Prediction(
         low=span.low,
@@ -110,5 +125,6 @@ def predicted(asked: Wanted, found: Replayed) -> Prediction:
             "class": model.architecture,
             "quantity": asked.quantity,
             "load": run.load.kind,
+            RELEASE: ASSUMED if run.assumed_release else "stated",
         },
     )

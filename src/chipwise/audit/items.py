@@ -19,6 +19,8 @@ LOAD_NOT_COVERED = "load-kind-not-covered"
 SATURATED = "saturated"
 METRIC_NOT_COVERED = "metric-not-covered"
 FLAGGED = "flagged"
+RELEASE, ASSUMED = "release", "assumed"
+"""Label of a prediction, and its value where the engine's release is not stated: judged apart."""
 
 
 def missing(column: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from chipwise.audit.dating import release_meant
 from chipwise.audit.items import (
     METRIC_NOT_COVERED,
     MODEL_UNREADABLE,
@@ -16,15 +17,27 @@ from chipwise.audit.items import (
     each,
     missing,
 )
-from chipwise.audit.names import Engine, at_format, chip_named, engine_named, known_engine
+from chipwise.audit.names import (
+    Engine,
+    at_format,
+    cache_format,
+    chip_named,
+    engine_named,
+    format_named,
+    known_engine,
+    model_named,
+)
 from chipwise.audit.replay import DEFECTS
 from chipwise.audit.settings import Limits, device_facts, kv_format_of, limits_of, settings_of
 from chipwise.audit.table import Row
 from chipwise.catalog import Chip
+from chipwise.engines import Version, parse_version
 from chipwise.memory import MemoryAnswer, MemoryProfile, ServingMemoryInput, memory_profile, size_serving, visible_bytes
-from chipwise.model import ModelSpec
+from chipwise.memory.serving import weights_error
+from chipwise.model import ModelSpec, Tower, Weight
 from chipwise.parallelism import Split, shard
 from chipwise.precision import with_precision
+from chipwise.precision.formats import format_facts
 
 REQUIRED = ("model",)
 GIB = 2**30
@@ -46,6 +59,16 @@ NAMELESS = "unknown"
 """The chip of a row that names none: its memory alone decides the engine's defaults."""
 _CONTEXT_TOKENS = 8192.0
 """Where neither row nor model says how long a request may be."""
+_DEFAULT_SAID = re.compile(r"\bdefault (?:gpu[ _]memory[ _])?(?:utili[sz]ation|arguments|settings)\b")
+"""Words that say that nothing was set."""
+_FIRST_ENGINE = "0.7.3"
+"""vLLM's last release with its first engine (V0) alone: what stands in for V0 under a later release."""
+_SECOND_SINCE: Version = (0, 8)
+_FIRST_UNTIL: Version = (0, 11)
+_BLOCKS_UNTIL: Version = (0, 10)
+"""V0 ran on request or where V1 could not, from 0.8 to 0.10; only V0 printed blocks in 0.8 and 0.9."""
+_SECOND_CAPABILITY = 8.0
+"""V1 of that time needs this compute capability."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +153,11 @@ def _size(row: Row, context: Context) -> Sized | SkipError:
 
 
 def _sized(row: Row, context: Context) -> Sized:
-    known_engine(row.text("engine"), row.text("engine_version"))
-    engine = engine_named(row.text("engine"), row.text("engine_version"))
-    model, device, split = _model(row, context), device_of(row), split_of(row)
+    device = device_of(row)
+    engine = engine_of(row, device)
+    model, split = _model(row, context), split_of(row)
     asked = _asked(row, engine, model, device, split)
+    share = _utilization(row)
     return Sized(
         device=device,
         model=model,
@@ -141,31 +165,70 @@ def _sized(row: Row, context: Context) -> Sized:
         asked=asked,
         answer=size_serving(asked),
         stated_context=row.positive("max_model_len") is not None,
-        stated_utilization=_utilization(row) is not None,
+        stated_utilization=share is not None or _DEFAULT_SAID.search(row.note.lower()) is not None,
     )
 
 
+def engine_of(row: Row, device: Device) -> Engine:
+    """The engine at the release that the row states, else at the one its source dates it to.
+
+    vLLM's V0 under a release that also had V1 is read as the last release that had V0 alone; so is a row that prints
+    blocks and no release, as V0 did.
+
+    Raises:
+        SkipError: the cell is blank, or no source of the engine was read.
+    """
+    name, text = row.text("engine"), row.text("engine_version")
+    known_engine(name, text)
+    said = engine_named(name, text)
+    version = said.version or release_meant(said.name, text, row.text("source"))
+    if said.name == "vllm" and _first_engine(row, device, parse_version(version or "")):
+        version = _FIRST_ENGINE
+    return engine_named(name, version or "")
+
+
+def _first_engine(row: Row, device: Device, version: Version | None) -> bool:
+    blocks = row.positive("gpu_blocks") is not None
+    if version is None:
+        return blocks
+    if not _SECOND_SINCE <= version < _FIRST_UNTIL:
+        return False
+    named = re.search(r"\bv0 engine\b", row.note.lower()) is not None
+    capability = device.chip.compute_capability if device.chip else None
+    old = capability is not None and float(capability) < _SECOND_CAPABILITY
+    return named or old or (blocks and version < _BLOCKS_UNTIL)
+
+
 def _asked(row: Row, engine: Engine, model: ModelSpec, device: Device, split: Split) -> ServingMemoryInput:
-    said = settings_of(row)
+    said, profile = settings_of(row), memory_profile(engine.name, engine.version)
     limits = _limits(row, engine, device, split)
     context_tokens = row.positive("max_model_len") or float(model.max_context_tokens or _CONTEXT_TOKENS)
+    chunked = 0 < profile.chunks_beyond_tokens < context_tokens and not model.towers
+    whole = limits.whole_prompts and not chunked
     return ServingMemoryInput(
         shards=shard(model, split),
         capacity_bytes=device.capacity_bytes or float(GIB),
         utilization=limits.utilization,
         context_tokens=context_tokens,
         concurrency=1.0,
-        chunk_tokens=max(limits.chunk_tokens, context_tokens if limits.whole_prompts else 0.0),
+        chunk_tokens=max(limits.chunk_tokens, context_tokens if whole else 0.0),
         max_num_seqs=limits.sequences,
-        kv_format=kv_format_of(row.text("kv_cache_dtype"), model, engine.name),
+        kv_format=_kv_format(row, model, engine),
         element_bytes=4.0 if _wide(row) else 2.0,
         engine=engine.name,
         engine_version=engine.version,
         eager=said.eager,
+        graph_max_batch=limits.graph_batch,
         nvlink=device.nvlink,
         devices_per_chip=device.chip.cores if device.chip else 1,
         draft_tokens=said.draft_tokens if model.mtp else 0,
     )
+
+
+def _kv_format(row: Row, model: ModelSpec, engine: Engine) -> str:
+    """The cache's format; one that the row leaves to the engine follows a 32-bit model."""
+    words = row.text("kv_cache_dtype")
+    return "fp32" if _wide(row) and cache_format(words) is None else kv_format_of(words, model, engine.name)
 
 
 def _limits(row: Row, engine: Engine, device: Device, split: Split) -> Limits:
@@ -182,12 +245,42 @@ def _utilization(row: Row) -> float | None:
 
 
 def _model(row: Row, context: Context) -> ModelSpec:
-    """The model as the row loads it: quantised as it says, and at its dtype (a 32-bit checkpoint goes to 16 bits)."""
-    model = at_format(row.text("model"), context.models, row.text("quantization"))
+    """The model as the row loads it: quantised as it says, and at its dtype (a 32-bit checkpoint goes to 16 bits).
+
+    A format that covers a whole file (GGUF) holds embeddings too; quantisation while loading takes towers as well.
+    """
+    words, stored = row.text("quantization"), model_named(row.text("model"), context.models)
+    model = stored if _holds(stored, words) else at_format(row.text("model"), context.models, words)
     if _wide(row):
         return with_precision(model, "fp32")
+    if model.quantisation is not None:
+        held = format_facts(model.quantisation.weight_format)
+        if held.covers == "all" and model.quantisation.inferred_from:
+            return with_precision(model, held.name)
+        return _with_towers(model, held.name) if "online" in words.lower() else model
     stored_wide = any(weight.format == "fp32" for weight, _ in model.all_weights())
-    return with_precision(model, "bf16") if stored_wide and model.quantisation is None else model
+    return with_precision(model, "bf16") if stored_wide else model
+
+
+def _holds(model: ModelSpec, words: str) -> bool:
+    """Whether a quantised checkpoint already has weights of the format that words name, beside others perhaps."""
+    name = format_named(words)
+    if model.quantisation is None or name is None:
+        return False
+    return any(format_facts(weight.format).family == format_facts(name).family for weight, _ in model.all_weights())
+
+
+def _with_towers(model: ModelSpec, name: str) -> ModelSpec:
+    """The model with the matrices of its towers' layers in a format."""
+
+    def narrowed(weight: Weight) -> Weight:
+        return replace(weight, format=name) if weight.gemm and weight.quantisable else weight
+
+    def tower(one: Tower) -> Tower:
+        layers = (replace(layer, weights=tuple(map(narrowed, layer.weights))) for layer in one.layers)
+        return replace(one, layers=tuple(layers))
+
+    return replace(model, towers=tuple(map(tower, model.towers)))
 
 
 def _wide(row: Row) -> bool:
@@ -265,13 +358,14 @@ def _predicted(metric: str, sized: Sized) -> Prediction:
 def _figure(metric: str, sized: Sized) -> tuple[float, float, float]:
     """Low, mid and high in the table's unit. Terms that are fitted are off by the shares that the profile states."""
     answer, profile = sized.answer, sized.profile
-    cache = (float(answer.low_fraction), float(answer.high_fraction))
-    rest = float(profile.capacity_error * sized.asked.capacity_bytes / max(float(answer.budget.weights_bytes), 1.0))
+    tokens = (float(answer.low_fraction), float(answer.high_fraction))
+    room, error = float(answer.room_bytes) / GIB, float(answer.error_bytes) / GIB
+    if metric == "kv_mem_gib":
+        return room - error, room, room + error
     figures = {
-        "weights_gib": (float(answer.budget.weights_bytes) / GIB, (1 - rest, 1 + rest)),
-        "kv_mem_gib": (float(answer.kv_pool_bytes) / GIB, cache),
-        "kv_tokens": (float(answer.kv_cache_tokens), cache),
-        "activation_gib": (float(answer.budget.activations_bytes) / GIB, _around(profile.activations_error)),
+        "weights_gib": (float(answer.budget.weights_bytes) / GIB, _around(weights_error(sized.asked.shards, profile))),
+        "kv_tokens": (float(answer.kv_cache_tokens), tokens),
+        "activation_gib": (float(answer.activations_total_bytes) / GIB, _around(profile.activations_error)),
         "cudagraph_gib": (float(answer.graphs_total_bytes) / GIB, _around(profile.overhead_error)),
     }
     if metric not in figures:
@@ -303,9 +397,16 @@ def _fits(sized: Sized) -> tuple[bool, bool, bool]:
 
 
 def _starts(sized: Sized, answer: MemoryAnswer, *, refuses: bool | None = None) -> tuple[bool, bool, bool]:
-    """An engine that refuses needs room for one request of the full context; another starts wherever there is any."""
-    pool, need = float(answer.kv_pool_bytes), float(answer.budget.cache_bytes)
-    least = need if (sized.refuses if refuses is None else refuses) else 1.0
-    fractions = (float(answer.low_fraction), 1.0, float(answer.high_fraction))
-    low, mid, high = (pool * fraction >= least for fraction in fractions)
+    """An engine that refuses needs room for one request of the full context; another starts wherever there is any.
+
+    Either fails where graphs, the driver and the sampler find no room beside weights and cache.
+    """
+    least = float(answer.need_bytes) if (sized.refuses if refuses is None else refuses) else 1.0
+    beside = float(answer.reserve_room_bytes) if sized.refuses else 0.0
+    pool_error = float(answer.error_bytes)
+    graphs_error = sized.profile.overhead_error * float(answer.graphs_total_bytes) if sized.refuses else 0.0
+    low, mid, high = (
+        float(answer.room_bytes) + sign * pool_error >= least and beside + sign * graphs_error >= 0
+        for sign in (-1, 0, 1)
+    )
     return low, mid, high

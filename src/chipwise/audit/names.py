@@ -22,6 +22,7 @@ from chipwise.engines import EngineProfile, load_engine
 from chipwise.errors import ChipwiseError, KnowledgeError, UnknownNameError
 from chipwise.model import ModelSpec, load_model
 from chipwise.precision import format_facts, kv_format_names, with_precision
+from chipwise.precision.formats import Format
 
 _PLAIN = frozenset({"bf16", "fp16", "fp32"})
 _DATE = re.compile(r"^20\d\d-\d\d")
@@ -192,7 +193,8 @@ def format_named(words: str) -> str | None:
 def at_format(name: str, models: Path | None, words: str) -> ModelSpec:
     """The model with its weights as a row says; what is quantised already stays as its file says.
 
-    A 16-bit word on a quantised checkpoint widens it; a word of its own family changes nothing.
+    A 16-bit word on a quantised checkpoint widens it; a word of its own family changes nothing, nor does a wider
+    quantised format (`fp8` on MXFP4 weights): that is what they are multiplied in.
 
     Raises:
         SkipError: as `model_named`.
@@ -202,7 +204,7 @@ def at_format(name: str, models: Path | None, words: str) -> ModelSpec:
     if wanted is None:
         return model
     fmt, stored = format_facts(wanted), model.quantisation
-    if stored is not None and _same(stored.weight_format, fmt.family):
+    if stored is not None and (_same(stored.weight_format, fmt.family) or _narrower(stored.weight_format, fmt)):
         return model
     if stored is None and fmt.name in _PLAIN and fmt.family != "fp32":
         return model
@@ -219,6 +221,16 @@ def _same(stored: str, family: str) -> bool:
     except ChipwiseError:
         return False
     return own == family or {own, family} <= {"mxfp4", "nvfp4"}
+
+
+def _narrower(stored: str, fmt: Format) -> bool:
+    """Whether a checkpoint's weights take fewer bits than a quantised format."""
+    if fmt.name in _PLAIN:
+        return False
+    try:
+        return format_facts(stored).bits < fmt.bits
+    except ChipwiseError:
+        return False
 
 
 @cache

@@ -77,7 +77,7 @@ def _group(runs: list[Run]) -> dict[Run, Replayed | SkipError]:
 
 
 def _predicted(runs: list[Run]) -> dict[Run, Replayed | SkipError]:
-    asked, model = _asked(runs), runs[0].model.model
+    asked, model = asked_of(runs), runs[0].model.model
     with np.errstate(all="ignore"):  # a saturated load has no TTFT: infinite, and its parts are no numbers
         prediction, terms = predict_serving(asked), serving_terms(asked)
         ttft, tpot = ttft_spread(prediction), tpot_spread(prediction, steps=np.maximum(asked.load.osl - 1.0, 1.0))
@@ -103,7 +103,7 @@ def _one_by_one(runs: list[Run]) -> dict[Run, Replayed | SkipError]:
     return found
 
 
-def _asked(runs: list[Run]) -> ServingInput:
+def asked_of(runs: list[Run]) -> ServingInput:
     """The question of a group to perf.
 
     Raises:

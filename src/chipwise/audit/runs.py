@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from chipwise.audit.dating import release_meant
 from chipwise.audit.items import LOAD_NOT_COVERED, SkipError, missing
 from chipwise.audit.names import Engine, at_format, chip_named, engine_named
 from chipwise.audit.settings import Limits, Settings, device_facts, kv_format_of, limits_of, settings_of
@@ -16,6 +17,7 @@ from chipwise.engines.defaults import Usage
 from chipwise.memory import visible_bytes
 from chipwise.model import ModelSpec
 from chipwise.perf.load import LoadKind
+from chipwise.precision import stored_bytes
 
 _KINDS: dict[str, LoadKind] = {
     "fixed-concurrency": "closed",
@@ -90,6 +92,8 @@ class Run:
     limits: Limits
     kv_format: str
     eager: bool
+    assumed_release: bool
+    """The row names no release of its engine: the one of its source's day stands in, else the newest."""
 
     @property
     def chip(self) -> Chip:
@@ -106,7 +110,7 @@ def run_of(row: Row, models: Path | None) -> Run:
     """Every condition of a row of `inference.csv`.
 
     A blank tp means that the devices of the row, beyond pp and dp, are one tensor-parallel group. Data-parallel
-    ranks without shared experts are replicas.
+    ranks without shared experts are replicas, where one replica holds the model.
 
     Raises:
         SkipError: a condition is missing, or a name is unknown.
@@ -115,11 +119,11 @@ def run_of(row: Row, models: Path | None) -> Run:
     key = ModelKey(name=row.text("model"), models=models, words=row.text("weight_precision"))
     model = key.model
     chip = chip_named(row.text("hardware"), "hardware")
-    engine = engine_named(row.text("engine"), row.text("engine_version"))
-    place = place_of(row, chip)
-    said = settings_of(row)
+    engine, assumed = engine_of(row)
     memory = float(visible_bytes(chip.id, chip.memory_bytes or 0.0))
-    usage: Usage = "offline" if load.kind == "offline" else "server"
+    place = held(place_of(row, chip), model, memory / chip.cores)
+    said = settings_of(row)
+    usage: Usage = "offline" if load.kind == "offline" and not row.text("request_rate") else "server"
     facts = device_facts(chip.id, memory, tp=place.tp, pp=place.pp, usage=usage)
     return Run(
         model=key,
@@ -130,7 +134,24 @@ def run_of(row: Row, models: Path | None) -> Run:
         limits=limits_of(engine, facts, said),
         kv_format=kv_format_of(row.text("kv_precision"), model, engine.name),
         eager=said.eager,
+        assumed_release=assumed,
     )
+
+
+def engine_of(row: Row) -> tuple[Engine, bool]:
+    """The engine at the release of the row, and whether that release is assumed.
+
+    A row without one takes the release that was current when its source appeared; where that is unknown, the newest.
+
+    Raises:
+        SkipError: the cell is blank.
+    """
+    name, text = row.text("engine"), row.text("engine_version")
+    said = engine_named(name, text)
+    if said.version is not None:
+        return said, False
+    meant = release_meant(said.name, text, row.text("source"))
+    return (engine_named(name, meant) if meant else said), not text
 
 
 def load_of(row: Row, said: Settings) -> Load:
@@ -205,3 +226,16 @@ def place_of(row: Row, chip: Chip) -> Place:
         replicas=max(math.floor(devices / (tp * pp * ranks)), 1.0),
         chips=chips,
     )
+
+
+def held(place: Place, model: ModelSpec, device_bytes: float) -> Place:
+    """The place; where a replica cannot hold a routed model and there are several, they share its experts.
+
+    What is written as copies is then data-parallel attention over sharded experts: no other reading runs.
+    """
+    if not model.is_moe or place.ep > 1 or place.replicas == 1 or not device_bytes:
+        return place
+    if stored_bytes(model).main_bytes <= place.devices * device_bytes:
+        return place
+    ranks = place.replicas
+    return replace(place, dp=ranks, ep=place.tp * ranks, replicas=1.0)

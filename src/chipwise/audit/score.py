@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.audit.items import Line
+from chipwise.audit.items import ASSUMED, RELEASE, Line
 
 WORST = 10
 TRUTHS = frozenset({"fits"})
@@ -81,8 +81,14 @@ def errors(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def summary(lines: list[Line], *, rows: int, by: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """CONTRACT's object for the kinds that are scored item by item; `by` are the keys of one grouping after another."""
-    scored = scored_of(lines)
+    """CONTRACT's object for the kinds that are scored item by item; `by` are the keys of one grouping after another.
+
+    Rows that name no release of their engine are in `groups` and, by themselves, in `release_assumed`: their range is
+    what is judged, not their median. A table without any release is judged whole.
+    """
+    every = scored_of(lines)
+    scored = [one for one in every if not _assumed(one.line)] or every
+    assumed = [one for one in every if _assumed(one.line)]
     pooled = errors([one for one in scored if one.line.item.metric not in APART])
     predicted = sum(line.prediction is not None for line in lines)
     skipped = Counter(line.code for line in lines if line.code is not None)
@@ -93,8 +99,9 @@ def summary(lines: list[Line], *, rows: int, by: Sequence[Sequence[str]]) -> dic
         "skipped": dict(skipped.most_common()),
         "metrics": _metrics(lines, scored),
         "by_source": _by_source(scored),
+        "release_assumed": {"n": len(assumed), "metrics": _by_metric(assumed)},
         "classification": classification(lines),
-        "groups": [group for keys in by for group in groups(scored, keys)],
+        "groups": [group for keys in by for group in groups(every, keys)],
         "worst": worst(scored),
         "overall": {
             "mdape": pooled["mdape"],
@@ -114,6 +121,17 @@ def _metrics(lines: list[Line], scored: list[Scored]) -> dict[str, Any]:
             right = [_right(line) for line in lines if line.item.metric == metric and line.prediction is not None]
             found[metric] |= {"n": len(right), "accuracy": float(np.mean(right))}
     return found
+
+
+def _assumed(line: Line) -> bool:
+    return line.prediction is not None and line.prediction.labels.get(RELEASE) == ASSUMED
+
+
+def _by_metric(scored: list[Scored]) -> dict[str, Any]:
+    parts: dict[str, list[Scored]] = {}
+    for one in scored:
+        parts.setdefault(one.line.item.metric, []).append(one)
+    return {metric: errors(own) for metric, own in parts.items()}
 
 
 def _right(line: Line) -> bool:

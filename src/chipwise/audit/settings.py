@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from chipwise.audit.names import Engine, cache_format
 from chipwise.audit.table import Row
-from chipwise.engines import DeviceFacts, engine_defaults
+from chipwise.engines import DeviceFacts, default_kv_format, engine_defaults
 from chipwise.engines.defaults import Usage
 from chipwise.model import ModelSpec
 from chipwise.precision import format_facts
 
 UNLIMITED_TOKENS = 1e9
 UNLIMITED_SEQUENCES = 1e6
+DEFAULT_GRAPH_BATCH = 512
+"""Where an engine states no largest batch of its graphs."""
 GENERIC_ENGINE = "vllm"
 """What stands in for an engine of which no source was read: continuous batching, paged cache."""
 _PATTERNS = {
@@ -74,6 +74,8 @@ class Limits:
     chunk_tokens: float
     whole_prompts: bool
     """Prompts are not cut into chunks."""
+    graph_batch: float = 512.0
+    """Largest batch captured as a graph."""
 
 
 def limits_of(engine: Engine, device: DeviceFacts, said: Settings) -> Limits:
@@ -84,6 +86,7 @@ def limits_of(engine: Engine, device: DeviceFacts, said: Settings) -> Limits:
         sequences=said.sequences or default.sequences,
         chunk_tokens=said.chunk_tokens or default.chunk_tokens,
         whole_prompts=default.whole_prompts and said.chunk_tokens is None,
+        graph_batch=default.graph_batch,
     )
 
 
@@ -100,6 +103,7 @@ def _defaults(engine: Engine, device: DeviceFacts) -> Limits:
         sequences=float(found.max_num_seqs or UNLIMITED_SEQUENCES),
         chunk_tokens=float(chunk or UNLIMITED_TOKENS),
         whole_prompts=found.chunked_prefill is False,
+        graph_batch=float(found.graph_max_batch or DEFAULT_GRAPH_BATCH),
     )
 
 
@@ -112,24 +116,15 @@ def generic_engine() -> Engine:
 
 
 def kv_format_of(words: str, model: ModelSpec, engine: str) -> str:
-    """The cache format: as said; as the checkpoint states; as the engine makes it for such weights; else bf16."""
+    """The cache format: as said; else what the checkpoint states, or the engine makes of such weights."""
     said = cache_format(words)
     if said is not None:
         return said
-    stored = model.quantisation
-    if stored is not None and stored.kv_format:
-        kept = cache_format(stored.kv_format)
-        if kept is not None:
-            return kept
-    family = format_facts(stored.weight_format).family if stored is not None else ""
-    return _kv_defaults().get((engine, family), "bf16")
-
-
-@cache
-def _kv_defaults() -> dict[tuple[str, str], str]:
-    text = resources.files("chipwise.audit").joinpath("data/kv_defaults.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return {(row["engine"], row["weight_family"]): row["kv_format"] for row in rows}
+    held = model.quantisation
+    if held is None:
+        return default_kv_format(engine, weight_family="")
+    stored = cache_format(held.kv_format) if held.kv_format else None
+    return default_kv_format(engine, weight_family=format_facts(held.weight_format).family, stored=stored)
 
 
 def device_facts(chip: str, memory_bytes: float | None, *, tp: float, pp: float, usage: Usage) -> DeviceFacts:

@@ -21,16 +21,15 @@ from chipwise.audit.items import (
 from chipwise.audit.replay import DEFECTS, widest
 from chipwise.audit.table import Row
 from chipwise.audit.training_runs import Case, case_of
-from chipwise.catalog import Chip, load_catalog
+from chipwise.catalog import load_catalog
 from chipwise.errors import ChipwiseError
 from chipwise.memory.training import TrainingMemory, training_memory
 from chipwise.memory.training_fitting import training_fits
 from chipwise.memory.training_recipes import recipe_of
 from chipwise.perf.hardware import Hardware, hardware_of
-from chipwise.perf.parameters import Parameters, parameters_for
 from chipwise.perf.training import TrainingArrays, TrainingInput, step_arrays, term_seconds
 from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
-from chipwise.perf.training_communication import Fabric
+from chipwise.perf.training_communication import training_fabric
 from chipwise.precision import capability
 
 REQUIRED = ("model", "method")
@@ -115,27 +114,37 @@ def _answer(row: Row, context: Context) -> _Answer | SkipError:
 
 
 def _speed(case: Case) -> tuple[TrainingArrays | SkipError, float]:
+    own = coefficients_of(case)
     try:
-        hardware = _hardware(case)
+        return step_arrays(asked_of(case, own)), float(own.spread_factor)
     except SkipError as skipped:
         return skipped, 1.0
-    own = training_coefficients(generation=case.chip.architecture, precision=case.job.precision, trainer=case.trainer)
-    job = case.job if case.mean_tokens is None else replace(case.job, seq_len=case.mean_tokens)
-    given = TrainingInput(
+
+
+def coefficients_of(case: Case) -> TrainingCoefficients:
+    """The fitted numbers of a case's chip, format and trainer."""
+    return training_coefficients(generation=case.chip.architecture, precision=case.job.precision, trainer=case.trainer)
+
+
+def asked_of(case: Case, own: TrainingCoefficients) -> TrainingInput:
+    """The question of a case to perf, with these coefficients.
+
+    Raises:
+        SkipError: the chip lacks the facts of its rates.
+    """
+    return TrainingInput(
         model=case.model,
         layout=case.layout,
-        job=job,
-        fabric=Fabric(hardware=hardware, links=_links(case.chip, own)),
+        job=case.job if case.mean_tokens is None else replace(case.job, seq_len=case.mean_tokens),
+        fabric=training_fabric(
+            hardware=_hardware(case),
+            coefficients=own,
+            generation=case.chip.architecture,
+            fabric=case.chip.link.kind if case.chip.link else "none",
+        ),
         coefficients=own,
         devices_per_chip=float(case.chip.cores),
     )
-    return step_arrays(given), float(own.spread_factor)
-
-
-def _links(chip: Chip, own: TrainingCoefficients) -> Parameters:
-    fabric = chip.link.kind if chip.link else "none"
-    found = parameters_for(chip=chip.id, generation=chip.architecture, engine="", fabric=fabric)
-    return replace(found, link_fraction=own.link_fraction)
 
 
 def _hardware(case: Case) -> Hardware:

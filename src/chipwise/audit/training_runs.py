@@ -91,11 +91,11 @@ def case_of(row: Row, context: Context) -> Case:
         SkipError: a condition is missing, or a name is unknown.
     """
     model = model_named(row.text("model"), context.models)
+    if row.positive("seq_len") is None:
+        raise SkipError(missing("seq_len"))
     chip = chip_named(row.text("hardware"), "hardware")
     method = method_of(row)
     defaults = trainer_of(row, method)
-    if row.positive("seq_len") is None:
-        raise SkipError(missing("seq_len"))
     chips = chips_of(row, chip)
     nodes = row.positive("n_nodes")
     layout = layout_of(row, chips * chip.cores, defaults)

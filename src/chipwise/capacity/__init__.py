@@ -3,7 +3,17 @@
 Read `offers.py` first.
 """
 
-from chipwise.capacity.offers import buyable_terms, known_regions, offered_regions
+from chipwise.capacity.offers import COMMITMENTS, buyable_terms, known_regions, offered_regions
 from chipwise.capacity.packing import Packing, pack
+from chipwise.capacity.redundancy import Redundancy, redundancy_for
 
-__all__ = ["Packing", "buyable_terms", "known_regions", "offered_regions", "pack"]
+__all__ = [
+    "COMMITMENTS",
+    "Packing",
+    "Redundancy",
+    "buyable_terms",
+    "known_regions",
+    "offered_regions",
+    "pack",
+    "redundancy_for",
+]

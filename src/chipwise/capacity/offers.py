@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from chipwise.catalog import Instance, Region
 
+COMMITMENTS = ("savings-plan", "reserved")
+"""Ways to buy that commit to on-demand use."""
+
 
 def known_regions(regions: Mapping[str, Region], asked: Sequence[str]) -> tuple[str, ...]:
     """The regions a question is about: names, or a geography such as `us` for all its commercial regions.
@@ -49,8 +52,11 @@ def buyable_terms(instance: Instance, purchase: str, *, interruptible: bool) -> 
     """The purchase terms to price, the preferred first; empty where the size is not sold that way.
 
     `any` takes on-demand, then Capacity Block; Spot comes last where the work may be interrupted, and not at all
-    where it may not.
+    where it may not. A Savings Plan or a reservation is a commitment to on-demand use: whatever is sold on-demand is
+    sold so, at rates that no public table lists.
     """
+    if purchase in COMMITMENTS:
+        return (purchase,) if "on-demand" in instance.usage_classes else ()
     order = ["on-demand", "capacity-block", *(["spot"] if interruptible else [])]
     wanted = order if purchase == "any" else [purchase]
     return tuple(term for term in wanted if term in instance.usage_classes)

@@ -38,9 +38,7 @@ def read_mig(path: Path) -> dict[str, list[Sequence[str]]]:
     return by_chip
 
 
-def build_chip(
-    chip_id: str, values: Values, *, families: Sequence[str], mig_rows: Sequence[Sequence[str]]
-) -> Chip:
+def build_chip(chip_id: str, values: Values, *, families: Sequence[str], mig_rows: Sequence[Sequence[str]]) -> Chip:
     """One chip from the values of its facts.
 
     Raises:

@@ -134,9 +134,7 @@ class Catalog:
         >>> load_catalog().regions_of("trn2u.48xlarge")
         ('ap-south-2',)
         """
-        return tuple(
-            offering.region for offering in self.offerings(instance) if priced or offering.evidence == "api"
-        )
+        return tuple(offering.region for offering in self.offerings(instance) if priced or offering.evidence == "api")
 
     def spot_history(self, instance: str) -> tuple[SpotHistory, ...]:
         """What Spot Advisor printed of a size, by region; empty where it printed nothing."""

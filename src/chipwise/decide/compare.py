@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from chipwise.decide.advice import AlsoFeasible, Excluded, NotJudged, Rejected
 from chipwise.decide.deployment import standing_of
-from chipwise.decide.question import Demand
+from chipwise.decide.other.guide import other_flow
+from chipwise.decide.other.stands import TASKS
+from chipwise.decide.question import Demand, OtherDemand
 from chipwise.decide.rank import beats
 from chipwise.engines import neuron_support
-from chipwise.guide import Checks, NeuronQuestion, goal_settings, neuron_signals, walk_flow
+from chipwise.guide import Checks, FlowEnd, NeuronQuestion, goal_settings, neuron_signals, walk_flow
 from chipwise.units import show_usd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from chipwise.decide.advice import Option, Rejected
+    from chipwise.decide.advice import Option
     from chipwise.decide.deployment import Deployment
     from chipwise.decide.pick import Picked
     from chipwise.decide.question import Question
 
+Other = AlsoFeasible | Rejected | NotJudged | Excluded
 LARGE_CHECKPOINT_PARAMS = 100e9
 _STATUS = ("ok", "beta", "unknown", "unsupported")
 _KIND_OF_RULE = {
@@ -33,6 +38,8 @@ def behind_because(one: Deployment, leader: Deployment | None, question: Questio
     if leader is None:
         return "no option"
     first, second = standing_of(leader, question), standing_of(one, question)
+    if not math.isfinite(second.metric.mid) and math.isfinite(first.metric.mid):
+        return f"its stack is past support; {leader.instance.name} has one that is not"
     if beats(first.metric, second.metric):
         ratio = second.metric.mid / first.metric.mid
         return f"{question.order_by}: {ratio:.2f} times {leader.instance.name}"
@@ -44,23 +51,37 @@ def behind_because(one: Deployment, leader: Deployment | None, question: Questio
     return f"same chip or a tie on {question.order_by}; the options shown differ more"
 
 
-def guide_object(question: Question, options: Sequence[Option], rejected: Sequence[Rejected]) -> dict[str, Any]:
-    """What the guide's flow would recommend, whether the answer agrees, and what makes the difference."""
-    params = float(question.model.params_total)
-    end = walk_flow(kind=question.kind, params=params, goal=question.policy.goals[0], checks=_checks(question, options))
+def guide_object(question: Question, options: Sequence[Option], others: Sequence[Other]) -> dict[str, Any]:
+    """What the guide's flow would recommend, whether the answer agrees, and what makes the difference.
+
+    Args:
+        question: model, kind of work and first goal.
+        options: the answer.
+        others: the rows of every other size.
+    """
+    end = _end(question, options)
     chosen = {option.instance for option in options}
     agrees = bool(chosen & set(end.recommends))
     return {
         "path": list(end.path),
         "recommends": list(end.recommends),
         "agrees": agrees,
-        "differs": [] if agrees else [_difference(name, options, rejected) for name in end.recommends],
+        "differs": [] if agrees else [_difference(row) for row in others if row.instance in end.recommends],
         "settings": [
             {"setting": one.setting, "value": one.value, "why": one.why, "source": one.source, "erratum": one.erratum}
             for one in goal_settings(question.policy.goals[0])
         ],
         "source": end.source,
     }
+
+
+def _end(question: Question, options: Sequence[Option]) -> FlowEnd:
+    if isinstance(question.demand, OtherDemand):
+        return other_flow(question)
+    params = float(question.model.params_total)
+    return walk_flow(
+        kind=question.kind, params=params, goal=question.policy.goals[0], checks=_checks(question, options)
+    )
 
 
 def _checks(question: Question, options: Sequence[Option]) -> Checks | None:
@@ -77,17 +98,24 @@ def _checks(question: Question, options: Sequence[Option]) -> Checks | None:
     )
 
 
-def _difference(name: str, options: Sequence[Option], rejected: Sequence[Rejected]) -> dict[str, Any]:
-    for one in rejected:
-        if one.instance == name:
-            return {"kind": _KIND_OF_RULE.get(one.rule, "support"), "id": name, "value": one.reason}
-    cheapest = options[0].instance if options else None
-    return {"kind": "price", "id": name, "value": f"feasible, ranked behind {cheapest}"}
+def _difference(row: Other) -> dict[str, Any]:
+    """Why a size of the guide's is no option, as its own row says it."""
+    kind, value = "support", ""
+    if isinstance(row, Rejected):
+        kind, value = _KIND_OF_RULE.get(row.rule, "support"), row.reason
+    elif isinstance(row, AlsoFeasible):
+        kind = "price" if "cost" in row.behind_because or row.behind_because.startswith("ties") else "slo"
+        value = f"feasible, behind the options: {row.behind_because}"
+    elif isinstance(row, NotJudged):
+        kind, value = "price" if row.lacks.startswith("a price") else "support", f"not judged: lacks {row.lacks}"
+    else:
+        value = f"left out by the question: {row.by}"
+    return {"kind": kind, "id": row.instance, "value": value}
 
 
 def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejected]) -> dict[str, Any]:
     """GPU or Neuron: by what is feasible, with the guide's signals that point either way."""
-    kinds = {one.instance.kind for one, _ in (*picked.options, *picked.others)}
+    kinds = {one.instance.kind for one in (*picked.options, *picked.others)}
     verdict = "either" if {"gpu", "neuron"} <= kinds else "neuron" if "neuron" in kinds else "nvidia"
     policy = question.policy
     status, why, source = _support(question, kinds, rejected)
@@ -118,12 +146,29 @@ def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejecte
 def _support(question: Question, kinds: AbstractSet[str], rejected: Sequence[Rejected]) -> tuple[str, str, str]:
     """The best status of a Neuron stack for the model on any chip of the catalog, why, and who says so."""
     task = "serve" if question.kind == "inference" else "train"
+    if isinstance(question.demand, OtherDemand):
+        task = TASKS.get(question.purpose, question.purpose)
     chips = [one.id for one in question.catalog.chips.values() if one.vendor == "aws"]
     found = [neuron_support(question.model.model_type, task, chip) for chip in chips]
     best = min(found, key=lambda one: _STATUS.index(one.status if one.named else "unknown"))
     status = best.status if best.named else "unknown"
     if "neuron" in kinds:
         return status, f"{best.why}; a size of it meets the bars", best.source
-    sizes = question.catalog.instances
-    reasons = [one.reason for one in rejected if sizes[one.instance].kind == "neuron" and one.rule != "retired"]
-    return status, f"{best.why}; no size of it is feasible here: {reasons[0] if reasons else 'not judged'}", best.source
+    reason = _newest_reason(question, rejected)
+    return status, f"{best.why}; no size of it is feasible here: {reason}", best.source
+
+
+def _newest_reason(question: Question, rejected: Sequence[Rejected]) -> str:
+    """Why the fastest Neuron chip that was looked at will not do: of older ones the reason would mislead."""
+    catalog = question.catalog
+    neuron = [one for one in rejected if catalog.instances[one.instance].kind == "neuron" and one.rule != "retired"]
+    if not neuron:
+        return "none was looked at, or too little is known"
+    newest = max(neuron, key=lambda one: _speed(question, one.instance))
+    return f"{newest.instance}: {newest.reason}"
+
+
+def _speed(question: Question, name: str) -> float:
+    size = question.catalog.instances[name]
+    chip = question.catalog.chips[size.chip or ""]
+    return (chip.dense_flops_per_s.get("bf16") or 0.0) * (size.chips or 1)

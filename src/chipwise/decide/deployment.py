@@ -69,5 +69,5 @@ def standing_of(deployment: Deployment, question: Question) -> Standing:
 
 
 def best_of(deployments: Sequence[Deployment], question: Question) -> Deployment:
-    """The first of the best tie group."""
-    return ranked(deployments, lambda one: standing_of(one, question))[0][0]
+    """The first in their order."""
+    return ranked(deployments, lambda one: standing_of(one, question))[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Discouraged, FeatureCheck
@@ -10,7 +10,14 @@ from chipwise.guide import checklist_row, feature_needs, feature_of, feature_rol
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip, Instance
+    from chipwise.decide.advice import Option
+    from chipwise.decide.question import Question
     from chipwise.guide import FeatureNeed
+
+BY_MIG = frozenset({"memory", "hardware"})
+"""Isolation between tenants that only MIG gives on one GPU."""
+SHARED_PRESET = "multi-serving"
+"""Several small models isolated on shared chips, unless the asker says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +72,46 @@ def discouraged(checks: list[FeatureCheck], communication_share: float) -> list[
         for check in checks
         if check.need == "required" and not check.has
     ]
+
+
+def with_tenancy(option: Option, question: Question) -> Option:
+    """The option with its row for MIG: required where tenants of one GPU are to be isolated, else not needed."""
+    instance = question.catalog.instances[option.instance]
+    if option.chip not in question.catalog.chips:
+        return option
+    check = mig_check(instance, question.catalog.chips[option.chip], isolated=_isolated(question))
+    lacking = [one for one in [check] if one.need == "required" and not one.has]
+    more = [
+        Discouraged(
+            rule=f"{check.rule}: {check.feature} {check.need}",
+            why=f"the guide asks for it here ({check.source.partition(';')[0]})",
+            penalty="every tenant takes a whole GPU, or shares memory with the others",
+        )
+        for check in lacking
+    ]
+    return replace(
+        option,
+        infrastructure=(*option.infrastructure, check),
+        discouraged_by=(*option.discouraged_by, *more),
+    )
+
+
+def _isolated(question: Question) -> bool:
+    asked = question.policy.isolation
+    return asked in BY_MIG or (asked is None and question.purpose == SHARED_PRESET)
+
+
+def mig_check(instance: Instance, chip: Chip, *, isolated: bool) -> FeatureCheck:
+    """Whether the size can split a GPU for tenants, and whether they are asked for.
+
+    Source: the guide's section on MIG: several small models in isolation on one GPU.
+    """
+    found, role = feature_of("mig", instance, chip), feature_role("mig")
+    return FeatureCheck(
+        feature="mig",
+        need="required" if isolated else "not-needed",
+        has=bool(found.has),
+        effect=f"{role.effect}; here: {found.amount}",
+        rule="isolated tenants on one GPU" if isolated else "no tenants share a GPU",
+        source=f"{role.source}; {found.source}",
+    )

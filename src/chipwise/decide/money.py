@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chipwise.capacity import COMMITMENTS, buyable_terms
 from chipwise.cost import quote
 from chipwise.decide.advice import PurchaseLine
 from chipwise.guide import purchase_advice, purchase_pattern
@@ -44,12 +45,13 @@ def _advised(line: PurchaseLine, advice: PurchaseAdvice) -> PurchaseLine:
 
 
 def _line(question: Question, deployment: Deployment, term: str) -> PurchaseLine:
-    prices = question.catalog.prices(deployment.instance.name)
-    if term in {"savings-plan", "reserved"}:
+    catalog, name = question.catalog, deployment.instance.name
+    if not buyable_terms(deployment.instance, term, interruptible=True):
+        return PurchaseLine(option=term, usd_per_hour=None, why=f"{name} is not sold so")
+    if term in COMMITMENTS:
         return PurchaseLine(option=term, usd_per_hour=None, why="no public table of rates by size: ask for a quote")
-    if term not in deployment.instance.usage_classes:
-        return PurchaseLine(option=term, usd_per_hour=None, why=f"{deployment.instance.name} is not sold so")
-    found = quote(prices, term=term, regions=offered_here(question, deployment))
+    here, savings = offered_here(question, deployment), catalog.spot_history(name)
+    found = quote(catalog.prices(name), term=term, regions=here, savings=savings)
     if found is None:
         return PurchaseLine(option=term, usd_per_hour=None, why="sold so, but no price was found")
     return PurchaseLine(option=term, usd_per_hour=found.usd_per_hour.scaled(deployment.instances), why=found.why)
@@ -66,6 +68,11 @@ def caveats_of(found: Quote | None) -> tuple[str, ...]:
         caveats.append("the price list is undated (early 2026 or later)")
     if found.term == "capacity-block":
         caveats.append("a Capacity Block is paid up front, has a fixed end, and lasts 182 days at most")
+    if found.sold_together > 1:
+        caveats.append(
+            f"sold as a whole UltraServer of {found.sold_together} instances, not one by one: "
+            "this is the share of those used"
+        )
     if found.term == "spot":
         caveats.append("Spot capacity can be taken back at two minutes' notice, and its price moves")
     return tuple(caveats)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipwise.decide.other.deployment import OtherDeployment
+from chipwise.decide.other.option import other_option
+from chipwise.decide.rank import tie
 from chipwise.decide.serving.deployment import ServingDeployment
 from chipwise.decide.serving.option import serving_option
 from chipwise.decide.training.deployment import TrainingDeployment
@@ -17,13 +20,16 @@ if TYPE_CHECKING:
 
 def option_of(question: Question, picked: Picked, place: int) -> Option:
     """The option at one place of the picked ones, with what it ties with."""
-    deployment, group = picked.options[place]
+    deployment = picked.options[place]
+    metric = deployment.metric(question)
     ties = tuple(
-        other + 1 for other, (_, other_group) in enumerate(picked.options) if other_group == group and other != place
+        other + 1 for other, one in enumerate(picked.options) if other != place and tie(metric, one.metric(question))
     )
     if isinstance(deployment, ServingDeployment):
         return serving_option(question, deployment, place + 1, ties)
     if isinstance(deployment, TrainingDeployment):
         return training_option(question, deployment, place + 1, ties)
+    if isinstance(deployment, OtherDeployment):
+        return other_option(question, deployment, place + 1, ties)
     msg = f"no option is written for {type(deployment).__name__}"
     raise TypeError(msg)

@@ -20,33 +20,44 @@ MOST_OPTIONS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
-    """The options in their order, each with its tie group; the best deployment of every other feasible size."""
+    """The options in their order; the best deployment of every other feasible size."""
 
-    options: tuple[tuple[Deployment, int], ...]
-    others: tuple[tuple[Deployment, int], ...]
+    options: tuple[Deployment, ...]
+    others: tuple[Deployment, ...]
 
 
 def pick(deployments: Mapping[str, Sequence[Deployment]], question: Question) -> Picked:
-    """Rank every deployment of every size; take the first, then the next that differ, then the best other vendor."""
-    everything = [one for of_size in deployments.values() for one in of_size]
-    groups = ranked(everything, lambda one: standing_of(one, question))
-    order = [(one, place) for place, group in enumerate(groups) for one in group]
+    """Rank the best deployment of every size and precision; take the first, then the next that differ, then vendors."""
+    order = ranked(_best_by_precision(deployments, question), lambda one: standing_of(one, question))
     chosen = _differing(order)
-    names = {one.instance.name for one, _ in chosen}
-    best = {name: best_of(of_size, question) for name, of_size in deployments.items() if name not in names}
-    places = {id(one): place for one, place in order}
-    others = sorted(((one, places[id(one)]) for one in best.values()), key=lambda item: item[1])
-    return Picked(options=tuple(chosen), others=tuple(others))
+    taken = {one.instance.name for one in chosen}
+    others: dict[str, Deployment] = {}
+    for one in order:
+        if one.instance.name not in taken:
+            others.setdefault(one.instance.name, one)
+    return Picked(options=tuple(chosen), others=tuple(others.values()))
 
 
-def _differing(order: Sequence[tuple[Deployment, int]]) -> list[tuple[Deployment, int]]:
+def _best_by_precision(deployments: Mapping[str, Sequence[Deployment]], question: Question) -> list[Deployment]:
+    groups: dict[tuple[str, str], list[Deployment]] = {}
+    for of_size in deployments.values():
+        for one in of_size:
+            groups.setdefault((one.instance.name, one.precision), []).append(one)
+    return [best_of(group, question) for group in groups.values()]
+
+
+def _differing(order: Sequence[Deployment]) -> list[Deployment]:
     """The best of each chip first; seats left over go to other numbers of bits on those chips."""
-    chosen: list[tuple[Deployment, int]] = []
+    chosen: list[Deployment] = []
     for differ in (_other_chip, _other_bits):
-        for one, place in order:
-            if len(chosen) < MOST_OPTIONS and all(differ(one, other) for other, _ in chosen):
-                chosen.append((one, place))
-    return _with_both_vendors(sorted(chosen, key=lambda item: item[1]), order)
+        for one in order:
+            if len(chosen) < MOST_OPTIONS and all(differ(one, other) for other in chosen):
+                chosen.append(one)
+    return _with_both_vendors(_in_order(chosen, order), order)
+
+
+def _in_order(chosen: Sequence[Deployment], order: Sequence[Deployment]) -> list[Deployment]:
+    return [one for one in order if any(one is other for other in chosen)]
 
 
 def _other_chip(one: Deployment, other: Deployment) -> bool:
@@ -59,11 +70,9 @@ def _other_bits(one: Deployment, other: Deployment) -> bool:
     return _other_chip(one, other) or mine != others
 
 
-def _with_both_vendors(
-    chosen: list[tuple[Deployment, int]], order: Sequence[tuple[Deployment, int]]
-) -> list[tuple[Deployment, int]]:
-    kinds = {one.instance.kind for one, _ in chosen}
-    missing = next(((one, place) for one, place in order if one.instance.kind not in kinds), None)
+def _with_both_vendors(chosen: list[Deployment], order: Sequence[Deployment]) -> list[Deployment]:
+    kinds = {one.instance.kind for one in chosen}
+    missing = next((one for one in order if one.instance.kind not in {*kinds, "cpu"}), None)
     if missing is None:
         return chosen
-    return sorted([*chosen[: MOST_OPTIONS - 1], missing], key=lambda item: item[1])
+    return _in_order([*chosen[: MOST_OPTIONS - 1], missing], order)

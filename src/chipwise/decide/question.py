@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.catalog import Catalog
 from chipwise.engines import EngineProfile
 from chipwise.model import ModelSpec
+
+if TYPE_CHECKING:
+    from chipwise.perf.other.load import Arrival
+    from chipwise.perf.other.passes import Item
 
 LoadKind = Literal["closed", "rate", "offline", "static", "single"]
 
@@ -53,6 +57,15 @@ class TrainingDemand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherDemand:
+    """Requests that are answered whole, and their bar: images, texts to embed, sound, rows."""
+
+    item: Item
+    arrival: Arrival
+    latency_p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What the asker allows and prefers. `goals` is A or A, B: A filters at its bar, B orders."""
 
@@ -65,6 +78,8 @@ class Policy:
     exclude: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     min_precision: str | None = None
+    precision_stated: bool = False
+    """Whether the asker set the floor; otherwise the goal implies it."""
     precision_why: str = ""
     ha_factor: float = 1.0
     interruptible: bool = False
@@ -81,7 +96,7 @@ class Question:
     """Everything `decide` looks at. `engines` is by chip vendor; a vendor without one cannot be judged."""
 
     model: ModelSpec
-    demand: Demand | TrainingDemand
+    demand: Demand | TrainingDemand | OtherDemand
     policy: Policy
     catalog: Catalog
     engines: Mapping[str, EngineProfile]
@@ -114,15 +129,29 @@ class Question:
         raise TypeError(msg)
 
     @property
+    def other(self) -> OtherDemand:
+        """The demand of a question about answers that are no token streams.
+
+        Raises:
+            TypeError: it is another question.
+        """
+        if isinstance(self.demand, OtherDemand):
+            return self.demand
+        msg = "a question of token streams or training has no such demand"
+        raise TypeError(msg)
+
+    @property
     def kind(self) -> str:
         """The guide's kind of work: inference, pretrain or finetune."""
-        if isinstance(self.demand, Demand):
+        if isinstance(self.demand, Demand | OtherDemand):
             return "inference"
         return "pretrain" if self.demand.method == "pretrain" else "finetune"
 
     @property
     def longest_tokens(self) -> float:
         """The longest sequence asked for."""
+        if isinstance(self.demand, OtherDemand):
+            return self.demand.item.tokens or 0.0
         return self.demand.context_tokens if isinstance(self.demand, Demand) else self.demand.seq_len
 
     @property

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import takewhile
 from typing import TypeVar
 
 from chipwise.units import Range
@@ -37,28 +40,57 @@ def beats(first: Range, second: Range) -> bool:
     return second.low > first.mid
 
 
+def tie(first: Range, second: Range) -> bool:
+    """Whether neither beats the other."""
+    return not beats(first, second) and not beats(second, first)
+
+
 def _tie_key(standing: Standing) -> tuple[int, float, int, str]:
     cost = float("inf") if standing.usd is None else standing.usd
     return PRICE_RANK[standing.price_kind], cost, standing.chips, standing.name
 
 
-def ranked(items: Sequence[T], standing: Callable[[T], Standing]) -> list[list[T]]:
-    """Items in tie groups, best group first, each group ordered by price kind, cost, chips and name.
+def ranked(items: Sequence[T], standing: Callable[[T], Standing]) -> list[T]:
+    """Items in order: whatever beats another stands before it, and ties go by price kind, cost, chips and name.
 
-    A group is led by the best middle among what is left and takes all that the leader does not beat.
+    Tying is not transitive, so the order is built from the front: of what nothing left beats, the first by the
+    tie's key that ties with nothing left of a better known price; where all wait for such, the first by the key.
 
-    >>> def at(low, mid, cost): return Standing(name=str(mid), metric=Range(low=low, mid=mid, high=9.0),
-    ...     usd=cost, price_kind="api", chips=8)
+    >>> def at(low, mid, cost, kind="api"): return Standing(name=str(mid), metric=Range(low=low, mid=mid, high=9.0),
+    ...     usd=cost, price_kind=kind, chips=8)
     >>> three = [at(1, 2.0, 9.0), at(1.5, 3.0, 5.0), at(4, 5.0, 1.0)]
-    >>> [[s.name for s in group] for group in ranked(three, lambda s: s)]
-    [['3.0', '2.0'], ['5.0']]
+    >>> [one.name for one in ranked(three, lambda one: one)]
+    ['3.0', '2.0', '5.0']
+    >>> [one.name for one in ranked([at(1, 2.5, 2.5, "assumed"), at(1, 1.8, 1.8), at(2, 2.1, 2.1)], lambda one: one)]
+    ['1.8', '2.1', '2.5']
     """
-    seen = [(standing(item), item) for item in items]
-    left = sorted(seen, key=lambda pair: (pair[0].metric.mid, _tie_key(pair[0])))
-    groups = []
-    while left:
-        leader = left[0][0].metric
-        group = [pair for pair in left if not beats(leader, pair[0].metric)]
-        left = [pair for pair in left if beats(leader, pair[0].metric)]
-        groups.append([item for _, item in sorted(group, key=lambda pair: _tie_key(pair[0]))])
-    return groups
+    seen = [standing(item) for item in items]
+    by_middle = sorted(range(len(seen)), key=lambda place: seen[place].metric.mid)
+    beaten = deque(sorted(range(len(seen)), key=lambda place: seen[place].metric.low))
+    unbeaten: list[tuple[tuple[int, float, int, str], int]] = []
+    taken: dict[int, None] = {}
+    for middle in by_middle:
+        while middle not in taken:
+            while beaten and seen[beaten[0]].metric.low <= seen[middle].metric.mid:
+                heappush(unbeaten, (_tie_key(seen[beaten[0]]), beaten.popleft()))
+            taken[_first(unbeaten, beaten, seen)] = None
+    return [items[place] for place in taken]
+
+
+def _first(
+    unbeaten: list[tuple[tuple[int, float, int, str], int]], beaten: deque[int], seen: Sequence[Standing]
+) -> int:
+    """Take from the heap the first by key that waits for nothing of a better known price."""
+    if unbeaten[0][0][0] == 0:
+        return heappop(unbeaten)[1]
+    free = [entry for entry in unbeaten if not _waits(seen[entry[1]], beaten, seen)]
+    chosen = min(free or unbeaten)
+    unbeaten.remove(chosen)
+    heapify(unbeaten)
+    return chosen[1]
+
+
+def _waits(one: Standing, beaten: deque[int], seen: Sequence[Standing]) -> bool:
+    kind = PRICE_RANK[one.price_kind]
+    within = takewhile(lambda place: seen[place].metric.low <= one.metric.mid, beaten)
+    return any(PRICE_RANK[seen[place].price_kind] < kind for place in within)

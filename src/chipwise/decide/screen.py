@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.capacity import buyable_terms, offered_regions
 from chipwise.cost import best_quote
 from chipwise.decide.advice import Excluded, NotJudged, Rejected
+from chipwise.decide.question import OtherDemand
 from chipwise.decide.strict import strictly_rejected
 from chipwise.guide import feature_of
 
@@ -70,6 +71,8 @@ def _answered(instance: Instance, question: Question) -> Excluded | Rejected | N
         return Excluded(instance=instance.name, by=by)
     if instance.status == "retired":
         return _refused(instance, "retired", "retired: no region offers it", "a current family")
+    if instance.kind == "cpu" and isinstance(question.demand, OtherDemand):
+        return None
     if instance.kind == "cpu":
         why = "memory bandwidth: no source gives it, and token generation is bound by it"
         return NotJudged(instance=instance.name, lacks=why)
@@ -86,7 +89,10 @@ def _refused(instance: Instance, rule: str, reason: str, change: str) -> Rejecte
 
 def missing_need(instance: Instance, question: Question) -> Rejected | None:
     """The first feature of `--needs` that the size lacks, as its rejection; None where it has all."""
-    chip = question.catalog.chips[instance.chip or ""]
+    chip = question.catalog.chips.get(instance.chip or "")
+    if chip is None:
+        wanted = ", ".join(question.policy.needs)
+        return _refused(instance, f"needs-{wanted}", f"--needs {wanted}: no accelerator", "a GPU") if wanted else None
     for need in question.policy.needs:
         found = feature_of(need, instance, chip)
         if not found.has:
@@ -114,8 +120,13 @@ def offer(instance: Instance, question: Question) -> Quote | Rejected | None:
         wanted = policy.purchase if policy.purchase != "any" else "on-demand or as a Capacity Block"
         reason = f"not sold {wanted}; sold as {sold}"
         return _refused(instance, "purchase", reason, f"--purchase {min(instance.usage_classes, default='any')}")
-    price = policy.prices_usd_per_hour.get(instance.name)
-    return best_quote(catalog.prices(instance.name), terms=terms, regions=here, user_usd_per_hour=price)
+    return best_quote(
+        catalog.prices(instance.name),
+        terms=terms,
+        regions=here,
+        user_usd_per_hour=policy.prices_usd_per_hour.get(instance.name),
+        savings=catalog.spot_history(instance.name),
+    )
 
 
 def _listed(names: tuple[str, ...]) -> str:

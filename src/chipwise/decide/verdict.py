@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Advice, AlsoFeasible, NotJudged, Rejected
@@ -9,15 +10,22 @@ from chipwise.decide.bars import affordable, over_budget, unpriced
 from chipwise.decide.compare import behind_because, guide_object, neuron_object
 from chipwise.decide.failures import verdict
 from chipwise.decide.found import Found
+from chipwise.decide.infrastructure import with_tenancy
 from chipwise.decide.options import option_of
+from chipwise.decide.other.guide import gpu_needed
+from chipwise.decide.other.search import search_other
 from chipwise.decide.pick import Picked, pick
-from chipwise.decide.question import TrainingDemand
+from chipwise.decide.question import OtherDemand, TrainingDemand
 from chipwise.decide.screen import Screened, missing_need, offer, screen
 from chipwise.decide.serving.search import search_serving
+from chipwise.decide.strict import to_the_letter
 from chipwise.decide.training.search import search_training
+from chipwise.perf.other.load import METHOD as OTHER_METHOD
 from chipwise.perf.spread import METHOD
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.question import Question
@@ -29,31 +37,45 @@ def decide(question: Question) -> Advice:
     offers = {one.name: offer(one, question) for one in screened.tried}
     needs = {one.name: missing_need(one, question) for one in screened.tried}
     quotes = {name: found for name, found in offers.items() if not isinstance(found, Rejected) and needs[name] is None}
-    search = search_training if isinstance(question.demand, TrainingDemand) else search_serving
-    found = search(question, screened.tried, quotes)
+    found = _search(question, screened.tried, quotes)
+    lettered, unlike = to_the_letter(found.deployments, question)
+    found = replace(found, deployments=lettered)
     dear, priceless = over_budget(found.deployments, question), unpriced(found.deployments, question)
     left = affordable(found.deployments, question)
     picked = pick(left, question)
-    rejected, not_judged = _unfeasible(screened, found, offers, needs)
-    rejected += dear.values()
+    rejected, not_judged = _unfeasible(screened, found, offers, needs, frozenset(unlike))
+    rejected += [*dear.values(), *unlike.values()]
     not_judged += priceless.values()
-    options = [option_of(question, picked, place) for place in range(len(picked.options))]
+    also = _also(question, picked)
+    other = isinstance(question.demand, OtherDemand)
+    options = [with_tenancy(option_of(question, picked, place), question) for place in range(len(picked.options))]
     return Advice(
         facts_as_of=question.catalog.facts_as_of,
         model={},
         workload=dict(question.workload),
         options=tuple(options),
-        also_feasible=tuple(_also(question, picked)),
+        also_feasible=tuple(also),
         rejected=tuple(rejected),
         not_judged=tuple(not_judged),
         excluded=screened.excluded,
         considered={"sizes": len(question.catalog.instances), "configurations": sum(found.layouts_tried)},
-        guide=guide_object(question, options, rejected),
+        guide=guide_object(question, options, [*also, *rejected, *not_judged, *screened.excluded]),
         gpu_or_neuron=neuron_object(question, picked, rejected),
-        gpu_needed=None,
+        gpu_needed=gpu_needed(question, left, rejected, not_judged) if other else None,
         benchmark={},
-        warnings=() if isinstance(question.demand, TrainingDemand) else (f"percentiles: {METHOD}",),
+        warnings=() if isinstance(question.demand, TrainingDemand) else (f"percentiles: {_method(question)}",),
     )
+
+
+def _method(question: Question) -> str:
+    return OTHER_METHOD if isinstance(question.demand, OtherDemand) else METHOD
+
+
+def _search(question: Question, tried: Sequence[Instance], quotes: dict[str, Quote | None]) -> Found:
+    if isinstance(question.demand, OtherDemand):
+        return search_other(question, tried, quotes)
+    search = search_training if isinstance(question.demand, TrainingDemand) else search_serving
+    return search(question, tried, quotes)
 
 
 def _unfeasible(
@@ -61,10 +83,11 @@ def _unfeasible(
     found: Found,
     offers: dict[str, Quote | Rejected | None],
     needs: dict[str, Rejected | None],
+    answered: frozenset[str],
 ) -> tuple[list[Rejected], list[NotJudged]]:
     rejected, not_judged = list(screened.rejected), list(screened.not_judged)
     for instance in screened.tried:
-        if instance.name in found.deployments:
+        if instance.name in found.deployments or instance.name in answered:
             continue
         answer = _why_not(instance, found, offers[instance.name], needs[instance.name])
         if isinstance(answer, Rejected):
@@ -87,9 +110,9 @@ def _why_not(
 
 
 def _also(question: Question, picked: Picked) -> list[AlsoFeasible]:
-    leader = picked.options[0][0] if picked.options else None
+    leader = picked.options[0] if picked.options else None
     rows: list[AlsoFeasible] = []
-    for one, _ in picked.others:
+    for one in picked.others:
         ttft_p99_s, tpot_p99_s = one.latency_p99_s()
         rows.append(
             AlsoFeasible(

@@ -4,6 +4,7 @@ Read `profile.py` first, then `defaults.py`, `support.py` and `flags.py`. An eng
 vLLM, SGLang, TensorRT-LLM, TGI, vLLM on Neuron, or a trainer.
 """
 
+from chipwise.engines.caches import default_kv_format
 from chipwise.engines.defaults import DeviceFacts, EngineDefaults, engine_defaults
 from chipwise.engines.flags import EngineFlags, command_arguments, engine_flags
 from chipwise.engines.neuron import NeuronSupport, neuron_sdk, neuron_support
@@ -22,6 +23,7 @@ __all__ = [
     "SupportQuestion",
     "Version",
     "command_arguments",
+    "default_kv_format",
     "engine_defaults",
     "engine_flags",
     "engine_names",

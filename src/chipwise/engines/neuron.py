@@ -79,7 +79,7 @@ class _Row:
 
 
 @cache
-def neuron_support(model_type: str, task: str, chip_id: str) -> NeuronSupport:
+def neuron_support(model_type: str, task: str, chip_id: str, engine: str | None = None) -> NeuronSupport:
     """The best documented way to run `model_type` for `task` on that chip, current or pinned to an older SDK.
 
     Current beats pinned, except that a supported older stack beats a current contribution; then recipe,
@@ -90,15 +90,18 @@ def neuron_support(model_type: str, task: str, chip_id: str) -> NeuronSupport:
         model_type: as in config.json (`llama`, `qwen3_moe`, …).
         task: `serve`, `embed`, `vision`, `audio`, `diffusion` or `train`.
         chip_id: `trainium1`, `trainium2`, `trainium3`, `inferentia1` or `inferentia2`.
+        engine: only stacks that this engine runs (`nxd-inference`, `vllm-neuron`); None: any.
 
     >>> neuron_support("llama", "serve", "trainium2").level
     'recipe'
     >>> neuron_support("llama", "serve", "inferentia2").sdk_pin
     '2.28'
+    >>> neuron_support("llama", "serve", "trainium2", "nxd-inference").sdk_pin
+    '2.31.0'
     >>> neuron_support("mamba", "serve", "inferentia2").status
     'unsupported'
     """
-    rows = [row for row in _rows() if row.task == task and chip_id in row.chips]
+    rows = [row for row in _rows() if row.task == task and chip_id in row.chips and engine in {None, row.engine}]
     named = [row for row in rows if not row.any_model and _names(row, model_type)]
     useful = [row for row in named if row.level != "not-supported"]
     if useful:

@@ -25,11 +25,7 @@ def find_defects(facts: Iterable[Fact], sources: Mapping[str, Source]) -> list[D
     A fact needs a known kind, a known source, a place in it and an ISO date; an assumption needs a `why`.
     A fact chosen over conflicts needs a `why`, and each conflict must really say something else.
     """
-    return [
-        Defect(subject=fact.subject, key=fact.key, what=what)
-        for fact in facts
-        for what in _defects(fact, sources)
-    ]
+    return [Defect(subject=fact.subject, key=fact.key, what=what) for fact in facts for what in _defects(fact, sources)]
 
 
 def _defects(fact: Fact, sources: Mapping[str, Source]) -> Iterator[str]:

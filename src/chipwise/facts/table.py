@@ -94,9 +94,7 @@ def read_facts(path: Path, sources: Mapping[str, Source]) -> FactTable:
     for line, row in read_rows(path, FACT_COLUMNS):
         subject, key, value, unit, kind, source, where, read_on, _ = row
         if not (subject and key and value and where and read_on):
-            empty = next(
-                name for name, text in zip(FACT_COLUMNS, row, strict=True) if not (text or name == "unit")
-            )
+            empty = next(name for name, text in zip(FACT_COLUMNS, row, strict=True) if not (text or name == "unit"))
             raise _broken(path, line, f"{empty} is empty")
         if (unit, kind, source) not in proved:
             _check_terms(path, line, row, sources)

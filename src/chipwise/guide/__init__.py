@@ -16,7 +16,7 @@ from chipwise.guide.scaling import ScaleRow, scale_signal
 from chipwise.guide.sections import claim_object, flow_of, section, section_list
 from chipwise.guide.sharing import SharingAdvice, Technique, sharing_advice, techniques
 from chipwise.guide.signals import NeuronQuestion, Signal, neuron_signals
-from chipwise.guide.strict import StrictQuestion, StrictRejection, strict_rejections
+from chipwise.guide.strict import Letter, StrictQuestion, StrictRejection, letter_of, strict_rejections
 from chipwise.guide.terms import Diagnosis, Term, explain_term
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "FlowEnd",
     "GoalCard",
     "GoalSizes",
+    "Letter",
     "NeuronQuestion",
     "PurchaseAdvice",
     "RegionAdvice",
@@ -65,6 +66,7 @@ __all__ = [
     "goal_settings",
     "goal_sizes",
     "grade",
+    "letter_of",
     "model_scale",
     "neuron_signals",
     "next_question",

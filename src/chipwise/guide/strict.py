@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.guide.features import feature_of
+from chipwise.guide.flow import box, walk_flow
 from chipwise.guide.tables import Row, cite, table
 
 if TYPE_CHECKING:
@@ -37,6 +38,45 @@ class StrictRejection:
     change: str
     source: str
     erratum: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """What the end of the guide's flow states: its sizes, its weight formats, its tensor-parallel degrees.
+
+    Empty or None: it states nothing of the kind.
+    """
+
+    box: str
+    recommends: tuple[str, ...]
+    precision: tuple[str, ...]
+    tp_least: int
+    tp_most: int | None
+    source: str
+    tp_source: str | None
+
+
+def letter_of(*, kind: str, params: float, goal: str) -> Letter:
+    """What section 8 states for a kind of work, a model's size and the first goal.
+
+    >>> found = letter_of(kind="inference", params=70.6e9, goal="latency")
+    >>> found.recommends, found.precision, found.tp_least, found.tp_most
+    (('p5e.48xlarge', 'trn2.48xlarge'), ('bf16',), 8, 8)
+    >>> letter_of(kind="inference", params=8e9, goal="time-to-train").recommends
+    ()
+    """
+    end = walk_flow(kind=kind, params=params, goal=goal)
+    name = next((one for one in end.path if box(one).kind == "end"), end.path[-1])
+    split = next((row for row in table("flow_splits") if row["box"] == name), None)
+    return Letter(
+        box=name,
+        recommends=end.recommends,
+        precision=end.precision,
+        tp_least=int(split["tp_least"]) if split else 1,
+        tp_most=int(split["tp_most"]) if split and split["tp_most"] else None,
+        source=end.source,
+        tp_source=cite(split["where"]) if split else None,
+    )
 
 
 def strict_rejections(instance: Instance, chip: Chip, question: StrictQuestion) -> tuple[StrictRejection, ...]:

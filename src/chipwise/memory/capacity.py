@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from chipwise.catalog import load_catalog
 from chipwise.facts import FactTable, read_facts, values_of
 from chipwise.memory.profile import DATA, sources
 from chipwise.parallelism import Number
@@ -15,16 +16,15 @@ def _table() -> FactTable:
 
 
 def visible_bytes(chip: str, memory_bytes: Number) -> Number:
-    """The total an engine divides on this chip: as printed in engine logs, else `fraction x memory_bytes`.
+    """The total that an engine divides: a chip of the catalog says it itself, of another device it is a fraction.
 
     Args:
-        chip: catalog id.
-        memory_bytes: what the catalog says it has (driver, API or vendor).
+        chip: catalog id, or a name outside it.
+        memory_bytes: what the catalog says the chip has, else the figure on the box read in GiB.
 
-    >>> round(visible_bytes("h100-sxm", 80 * 2**30) / 2**30, 2), round(visible_bytes("a slice", 1e9) / 1e9, 3)
-    (79.19, 0.989)
+    >>> visible_bytes("h100-sxm", 85_029_000_000), round(visible_bytes("a card of nobody", 1e9) / 1e9, 3)
+    (85029000000, 0.989)
     """
-    printed = values_of(_table(), chip).get("visible")
-    if printed is not None:
-        return float(printed)
+    if chip in load_catalog().chips:
+        return memory_bytes
     return memory_bytes * float(values_of(_table(), "any")["visible_fraction"])

@@ -14,6 +14,9 @@ from chipwise.precision import with_precision
 from chipwise.precision.formats import kv_bytes_per_element
 
 _MOST_STAGES = 8
+_MOST_PROPOSED = 2
+_LEAST_FRACTION = 1e-3
+"""What a change must free of a chip to be worth naming."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +34,12 @@ class FitOptions:
     """What may be changed: formats legal for the model on the chip, degrees, other chips by capacity."""
 
     kv_format: str | None = "fp8"
-    weight_format: str | None = "fp8"
+    weight_formats: tuple[str, ...] = ("fp8",)
     most_tp: int = 8
+    most_utilization: float | None = 0.95
+    """The share of a device that an engine is asked to fill at most; None: as it is set."""
     bigger_chips_bytes: Mapping[str, float] = field(default_factory=dict)
+    """By name; of these the two smallest that hold the model are proposed."""
 
 
 def min_split(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) -> Split | None:
@@ -69,14 +75,24 @@ def _change(name: str, costs: str, before: MemoryAnswer, after: MemoryAnswer) ->
     return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
 
 
+def _settings(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
+    if may.most_utilization is not None and float(asked.utilization) < may.most_utilization:
+        after = size_serving(replace(asked, utilization=may.most_utilization))
+        costs = "less room for graphs and for other processes"
+        yield _change(f"fill {may.most_utilization:g} of the memory", costs, before, after)
+    if not asked.eager:
+        after = size_serving(replace(asked, eager=True))
+        yield _change("no graphs (eager)", "slower decoding", before, after)
+
+
 def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     if may.kv_format and kv_bytes_per_element(may.kv_format) < kv_bytes_per_element(asked.kv_format):
         after = size_serving(replace(asked, kv_format=may.kv_format))
         yield _change(f"hold the KV cache in {may.kv_format}", "a small loss of quality", before, after)
-    if may.weight_format:
-        narrow = shard(with_precision(model, may.weight_format), asked.shards.split)
+    for name in may.weight_formats:
+        narrow = shard(with_precision(model, name), asked.shards.split)
         after = size_serving(replace(asked, shards=narrow))
-        yield _change(f"hold the weights in {may.weight_format}", "some loss of quality", before, after)
+        yield _change(f"hold the weights in {name}", "some loss of quality", before, after)
 
 
 def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
@@ -101,8 +117,8 @@ def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change
 def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> list[Change]:
     """Changes that would free memory, in the order of what they cost; empty where it fits already.
 
-    KV cache in 8 bits, weights in 8 bits, twice the tensor parallelism, a shorter context, fewer requests, a
-    bigger chip. Each is tried alone; one that frees nothing is left out.
+    KV cache in 8 bits, narrower weights, a larger share of the device, no graphs, twice the tensor parallelism, a
+    shorter context, fewer requests, a bigger chip. Each is tried alone; one that frees next to nothing is left out.
     """
     may = may or FitOptions()
     before = size_serving(asked)
@@ -110,11 +126,19 @@ def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions 
         return []
     changes = [
         *_formats(model, asked, before, may),
+        *_settings(asked, before, may),
         *_wider(model, asked, before, may),
         *_shorter(asked, before),
+        *_bigger(asked, before, may),
     ]
-    for name, capacity_bytes in sorted(may.bigger_chips_bytes.items(), key=lambda item: item[1]):
-        if capacity_bytes > asked.capacity_bytes:
-            after = size_serving(replace(asked, capacity_bytes=capacity_bytes))
-            changes.append(_change(name, "another instance", before, after))
-    return [change for change in changes if change.frees_bytes > 0]
+    least = _LEAST_FRACTION * float(asked.capacity_bytes)
+    return [change for change in changes if change.frees_bytes > least]
+
+
+def _bigger(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> list[Change]:
+    larger = sorted((size, name) for name, size in may.bigger_chips_bytes.items() if size > float(asked.capacity_bytes))
+    tried = [
+        _change(name, "another instance", before, size_serving(replace(asked, capacity_bytes=size)))
+        for size, name in larger
+    ]
+    return [change for change in tried if change.enough][:_MOST_PROPOSED]

@@ -14,12 +14,13 @@ from typing import Literal, cast
 
 from chipwise.engines import Version, load_engine, parse_version
 from chipwise.facts import FactTable, Source, Value, read_facts, read_sources, values_of
+from chipwise.memory.terms import Storage
 
 DATA = Path(__file__).parent / "data"
 UtilizationRule = Literal["total", "static", "free"]
 Evidence = Literal["measured", "calibrated", "transferred", "physics"]
 _ANY = "any"
-_PADDED = "expert_multiple_"
+_PADDED, _HELD, _CAPTURED = "expert_multiple_", "held_as_", "graph_max_"
 _RULES: Mapping[str, UtilizationRule] = {"of-total": "total", "static": "static", "of-free": "free"}
 
 
@@ -41,10 +42,14 @@ class MemoryProfile:
     """Hidden states alive at the peak of a layer."""
     recurrent_copies: float
     """16-bit copies of a recurrent layer's values that its chunked kernel works with."""
-    encoder_tokens: float
-    """Tokens of images that a tower is profiled with at least."""
-    encoder_patches: float
-    """Patches a tower works on for one of these tokens."""
+    encoder_least_tokens: float
+    """Tokens of a step of a model with a tower, at least."""
+    encoder_limits_sequences: bool
+    """The profile runs no more sequences than items that its tokens hold."""
+    reductions_kept: float
+    """Hidden states a layer and step that all-reduces keep allocated until the profile ends."""
+    chunks_beyond_tokens: float
+    """Longest context whose prompts run whole where the engine does not chunk by itself; 0: no such length."""
     fixed_bytes: float
     """Activations whatever the model."""
     experts_kept: bool
@@ -73,8 +78,13 @@ class MemoryProfile:
     mla_multiple: float
     tokens_per_group: bool
     """The printed size is blocks over groups; else concurrency times context."""
-    expert_multiple: dict[str, float]
-    """Formats whose expert widths are padded, and to a multiple of how many."""
+    storage: Storage
+    graph_max: dict[str, float]
+    """Families of which the engine captures batches up to this size, whatever its default."""
+    weights_error: float
+    """Share of the weights by which a checkpoint of 16 bits may be off, 8 times in 10; it adds to capacity's."""
+    quantised_error: float
+    """The same of a quantised checkpoint, whose exceptions a config does not always list."""
     activations_error: float
     """Share of the activations by which the cache may be off, 8 times in 10; it adds to the next two."""
     overhead_error: float
@@ -127,7 +137,8 @@ def memory_profile(engine: str, version: str | None = None) -> MemoryProfile:
     (False, True)
     """
     known = load_engine(engine, version)
-    values, basis = _constants(known.name, parse_version(known.version))
+    asked = parse_version(version or "") or parse_version(known.version)
+    values, basis = _constants(known.name, asked)
     facts = {fact.key: fact.value for fact in reversed(known.facts)}
     warnings = list(known.notes)
     if values["evidence"] == "physics":
@@ -141,7 +152,9 @@ def _profile(
     def number(key: str) -> float:
         return float(values[key])
 
-    padded = {key.removeprefix(_PADDED): number(key) for key in values if key.startswith(_PADDED)}
+    def family(prefix: str) -> dict[str, Value]:
+        return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+
     return MemoryProfile(
         engine=engine,
         basis=basis,
@@ -150,8 +163,10 @@ def _profile(
         sampler_copies=number("sampler_copies"),
         hidden_copies=number("hidden_copies"),
         recurrent_copies=number("recurrent_copies"),
-        encoder_tokens=number("encoder_tokens"),
-        encoder_patches=number("encoder_patches"),
+        encoder_least_tokens=number("encoder_least_tokens"),
+        encoder_limits_sequences=bool(values["encoder_limits_sequences"]),
+        reductions_kept=number("reductions_kept"),
+        chunks_beyond_tokens=number("chunks_beyond_tokens"),
         fixed_bytes=number("activations_fixed"),
         experts_kept=bool(values["experts_kept"]),
         experts_freed_formats=frozenset(str(values["experts_freed_formats"]).split()),
@@ -169,7 +184,13 @@ def _profile(
         mla_latent=bool(facts.get("mla_latent", True)),
         mla_multiple=number("mla_multiple"),
         tokens_per_group=bool(values["tokens_per_group"]),
-        expert_multiple=padded,
+        storage=Storage(
+            expert_multiple={name: float(value) for name, value in family(_PADDED).items()},
+            held_as={name: str(value) for name, value in family(_HELD).items()},
+        ),
+        graph_max={name: float(value) for name, value in family(_CAPTURED).items()},
+        weights_error=number("range_weights"),
+        quantised_error=number("range_weights_quantised"),
         activations_error=number("range_activations"),
         overhead_error=number("range_overhead"),
         capacity_error=number("range_capacity"),

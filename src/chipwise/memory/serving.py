@@ -3,6 +3,9 @@
     capacity = reserved + weights + activations + graphs + overhead + adapters + draft + pool
     pool     = cache needed + free            (or cache needed - shortfall)
 
+What works outside the share that an engine fills (graphs, the driver's context) and finds no room in the reserve is
+an overrun: the engine takes its pool all the same and then fails. The overrun counts as a term, beside the pool.
+
 Every number may be an array: `plan` sizes thousands of candidates at once.
 """
 
@@ -23,6 +26,7 @@ from chipwise.memory.cache import (
     request_blocks,
     request_bytes,
 )
+from chipwise.memory.encoder import EncoderFacts, encoder_facts, profiled_items, profiled_rows
 from chipwise.memory.profile import Evidence, MemoryProfile, memory_profile
 from chipwise.memory.terms import (
     adapters_bytes,
@@ -36,9 +40,10 @@ from chipwise.memory.terms import (
     weights_bytes,
 )
 from chipwise.parallelism import LayerShards, Number
-from chipwise.precision.formats import kv_bytes_per_element
+from chipwise.precision.formats import format_facts, kv_bytes_per_element
 
 _NO_LIMIT_TOKENS = 2**24
+_PLAIN_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +119,22 @@ class MemoryAnswer:
     max_concurrency_at_context: Number
     longest_context: Number
     """Of which the stated concurrency fits at once."""
+    need_bytes: Number
+    """Cache that the stated context and concurrency take of a chip."""
+    activations_total_bytes: Number
     graphs_total_bytes: Number
-    """Captured graphs, counted within the utilization or not."""
+    """Working memory and captured graphs, whether or not the engine counts them within the utilization."""
+    room_bytes: Number
+    """What the rule leaves for the cache on a chip, before it is clipped: below 0 the engine has none."""
+    reserve_room_bytes: Number
+    """What the reserve has left beside what works outside the utilization: below 0 the engine takes its pool and then
+    fails. Activations idle while graphs are captured do not help: what they leave is fragments (1.78 GiB of gpt-oss-20b
+    on vLLM 0.19, whose sampler then found no 0.79)."""
+    error_bytes: Number
+    """By how many bytes the pool of a chip may be off, 8 times in 10."""
     low_fraction: Number
     high_fraction: Number
-    """Measured caches lie between these fractions of `kv_pool_bytes` 8 times in 10."""
+    """Measured caches lie between these fractions of `kv_pool_bytes` 8 times in 10; both 1 without a pool."""
     evidence: Evidence
     warnings: tuple[str, ...]
 
@@ -144,9 +160,12 @@ class _Parts:
 def _activations(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
     """The larger peak: the sampler's, or the widest layer's; expert buffers may outlive their layer.
 
-    A model with a tower holds a chunk of encoded tokens besides, and its encoder may peak above both.
+    A model with a tower holds a chunk of encoded tokens besides, and its encoder may peak above both. What
+    all-reduces keep until the profile ends comes on top.
     """
     shards, tokens, size = asked.shards, asked.chunk_tokens, asked.element_bytes
+    facts = encoder_facts(shards.model_type)
+    items = profiled_items(facts, profile, chunk_tokens=tokens, max_num_seqs=asked.max_num_seqs)
     hidden = tokens * shards.hidden_size * size
     experts = experts_peak_bytes(shards, tokens=tokens, element_bytes=size, freed_formats=profile.experts_freed_formats)
     layer = layer_peak_bytes(
@@ -156,48 +175,56 @@ def _activations(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
         hidden_copies=profile.hidden_copies,
         recurrent_copies=profile.recurrent_copies,
     )
-    sampler = hidden + _sampler_bytes(asked, profile) + (experts if profile.experts_kept else 0.0)
+    sampling = _sampler_bytes(asked, profile, facts, items)
+    sampler = hidden + sampling + (experts if profile.experts_kept else 0.0)
     peak = np.maximum(sampler, np.maximum(layer, experts + profile.hidden_copies * hidden))
     encoded = hidden if shards.towers else 0.0
-    return profile.fixed_bytes + np.maximum(_encoder_bytes(asked, profile), encoded + peak)
+    kept = profile.reductions_kept * hidden * _layer_count(shards) * (np.asarray(shards.split.tp) > 1)
+    return profile.fixed_bytes + kept + np.maximum(_encoder_bytes(asked, facts, items), encoded + peak)
 
 
-def _sampler_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+def _layer_count(shards: LayerShards) -> Number:
+    return sum((layer.count for layer in shards.layers), start=0.0)
+
+
+def _sampler_bytes(asked: ServingMemoryInput, profile: MemoryProfile, facts: EncoderFacts, items: Number) -> Number:
+    seeing = bool(asked.shards.towers)
     return sampler_peak_bytes(
-        rows=asked.max_num_seqs,
+        rows=profiled_rows(facts, profile, items=items, max_num_seqs=asked.max_num_seqs, seeing=seeing),
         vocab_size=asked.shards.vocab_size,
         element_bytes=asked.element_bytes,
         float_copies=profile.sampler_copies,
     )
 
 
-def _encoder_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+def _encoder_bytes(asked: ServingMemoryInput, facts: EncoderFacts, items: Number) -> Number:
     return encoder_peak_bytes(
         asked.shards,
-        patches=np.maximum(asked.chunk_tokens, profile.encoder_tokens) * profile.encoder_patches,
+        tokens=items * facts.tokens_per_item,
+        patches_per_token=facts.patches_per_token,
         element_bytes=asked.element_bytes,
-        hidden_copies=profile.hidden_copies,
+        hidden_copies=facts.hidden_copies,
     )
 
 
 def _draft_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
     if asked.draft is not None:
-        return weights_bytes(asked.draft, expert_multiple=profile.expert_multiple)
+        return weights_bytes(asked.draft, storage=profile.storage)
     if asked.draft_tokens:
-        return layers_bytes(asked.shards.mtp, expert_multiple=profile.expert_multiple)
+        return layers_bytes(asked.shards.mtp, storage=profile.storage)
     return 0.0
 
 
 def _parts(asked: ServingMemoryInput, profile: MemoryProfile) -> _Parts:
     shards, split = asked.shards, asked.shards.split
-    layers = sum((layer.count for layer in shards.layers), start=0.0)
-    captured = 0.0 if asked.eager else graph_sizes(asked.max_num_seqs, largest=asked.graph_max_batch)
+    largest = np.maximum(asked.graph_max_batch, profile.graph_max.get(shards.model_type, 0.0))
+    captured = 0.0 if asked.eager else graph_sizes(asked.max_num_seqs, largest=largest)
     rotary = rotary_bytes(shards, element_bytes=asked.element_bytes)
     joined = np.where(asked.nvlink, profile.nvlink_bytes, profile.pcie_bytes)
     return _Parts(
-        weights=weights_bytes(shards, expert_multiple=profile.expert_multiple) + rotary,
+        weights=weights_bytes(shards, storage=profile.storage) + rotary,
         activations=_activations(asked, profile),
-        graphs=captured * (profile.graph_size_bytes + layers * profile.graph_layer_bytes),
+        graphs=captured * (profile.graph_size_bytes + _layer_count(shards) * profile.graph_layer_bytes),
         overhead=np.where(split.tp * split.dp > 1, joined, profile.single_bytes),
         adapters=adapters_bytes(
             shards, adapters=asked.lora_adapters, rank=asked.lora_rank, element_bytes=asked.element_bytes
@@ -218,32 +245,45 @@ def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Room:
-    """How the engine's rule divides one device: what each term counts, what is reserved, what is left."""
+    """How the engine's rule divides one device: what each term counts, what is reserved, what is left.
+
+    `activations` and `graphs` hold what of them counts; `reserve_room` is what the reserve has left beside what works
+    in it, and `overrun` what it lacks.
+    """
 
     reserved: Number
     activations: Number
     graphs: Number
     overhead: Number
     pool: Number
+    reserve_room: Number
+
+    @property
+    def overrun(self) -> Number:
+        """What works outside the utilization and finds no room there."""
+        lacking: Number = np.maximum(-np.asarray(self.reserve_room), 0.0)
+        return lacking
 
 
 def _divide(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts, device_bytes: Number) -> _Room:
-    """The pool by the engine's rule. What works outside the utilization counts where the reserve is short."""
+    """The pool by the engine's rule, and what works outside the utilization where the reserve is short."""
     held = parts.weights + parts.adapters + parts.draft
     if profile.utilization_rule == "free":
         return _divide_free(asked, parts, device_bytes - held)
     share = asked.utilization
     reserved = (1 - share) * device_bytes
     counted = parts.graphs if profile.graphs_counted else 0.0
+    inside: Number = 0.0
     if profile.utilization_rule == "static":
         overhead = share * parts.overhead
         outside = parts.activations + parts.graphs + (1 - share) * parts.overhead
-        activations, graphs = np.maximum(outside - reserved, 0.0), np.zeros_like(counted)
+        reserve_room = reserved - outside
+        activations, graphs = np.maximum(-reserve_room, 0.0), np.zeros_like(reserve_room)
     else:
-        overhead, activations = parts.overhead, parts.activations
-        outside = profile.context_bytes + parts.graphs - counted
-        graphs = counted + np.maximum(outside - reserved, 0.0)
-    pool = share * device_bytes - held - activations - graphs - overhead
+        overhead, inside = parts.overhead, parts.activations + counted
+        reserve_room = reserved - profile.context_bytes - parts.graphs + counted
+        activations, graphs = parts.activations, counted + np.maximum(-reserve_room, 0.0)
+    pool = share * device_bytes - held - inside - overhead
     capped = np.maximum(pool - profile.cache_cap_fraction * share * device_bytes, 0.0)
     return _Room(
         reserved=reserved + capped,
@@ -251,6 +291,7 @@ def _divide(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts, de
         graphs=graphs,
         overhead=overhead,
         pool=pool - capped,
+        reserve_room=reserve_room + capped,
     )
 
 
@@ -263,6 +304,7 @@ def _divide_free(asked: ServingMemoryInput, parts: _Parts, unheld_bytes: Number)
         graphs=parts.graphs,
         overhead=parts.overhead,
         pool=left - reserved,
+        reserve_room=reserved,
     )
 
 
@@ -290,27 +332,49 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
     context_tokens = asked.context_tokens / split.cp
     need = asked.concurrency / split.dp * request_bytes(layout, context_tokens=context_tokens)
     on_chip = np.minimum(asked.devices_per_chip, split.devices)
-    error = _error_bytes(asked, profile, parts) / np.maximum(room.pool, 1.0)
+    error_bytes = _error_bytes(asked, profile, parts)
+    low, high = _fractions(room.pool, error_bytes)
     return MemoryAnswer(
         budget=_budget(asked, parts, room, need, on_chip),
-        shortfall_bytes=np.maximum(need - room.pool, 0.0) * on_chip,
+        shortfall_bytes=np.maximum(need + room.overrun - room.pool, 0.0) * on_chip,
         kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
+        need_bytes=need * on_chip,
+        activations_total_bytes=parts.activations * on_chip,
         graphs_total_bytes=parts.graphs * on_chip,
-        low_fraction=np.maximum(1 - error, 0.0),
-        high_fraction=1 + error,
+        room_bytes=room.pool * on_chip,
+        reserve_room_bytes=room.reserve_room * on_chip,
+        error_bytes=error_bytes * on_chip,
+        low_fraction=low,
+        high_fraction=high,
         evidence=profile.evidence,
         warnings=profile.warnings,
         **_capacities(asked, profile, layout, room.pool),
     )
 
 
+def _fractions(pool_bytes: Number, error_bytes: Number) -> tuple[Number, Number]:
+    """The pool's range as fractions of it: `1 -+ error / pool`, at least 0; both 1 where there is no pool."""
+    has = np.asarray(pool_bytes) > 0
+    error = np.where(has, error_bytes / np.where(has, pool_bytes, 1.0), 0.0)
+    return np.maximum(1 - error, 0.0), 1 + error
+
+
 def _error_bytes(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts) -> Number:
     """By how many bytes of a device the pool may be off, 8 times in 10: shares of the terms that are fitted."""
     return (
-        profile.activations_error * parts.activations
+        weights_error(asked.shards, profile) * parts.weights
+        + profile.activations_error * parts.activations
         + profile.overhead_error * parts.overhead
         + profile.capacity_error * asked.capacity_bytes / asked.devices_per_chip
     )
+
+
+def weights_error(shards: LayerShards, profile: MemoryProfile) -> float:
+    """The share of the weights by which they may be off, 8 times in 10: more where they are quantised."""
+    formats = {gemm.format for layer in shards.layers for gemm in layer.gemms}
+    formats |= {gemm.format for layer in shards.layers if layer.experts for gemm in layer.experts.gemms}
+    plain = all(format_facts(name).bits_per_weight >= _PLAIN_BITS for name in formats)
+    return profile.weights_error if plain else profile.quantised_error
 
 
 def _capacities(
@@ -343,7 +407,7 @@ def _capacities(
 def _budget(asked: ServingMemoryInput, parts: _Parts, room: _Room, need: Number, on_chip: Number) -> MemoryBudget:
     return MemoryBudget(
         capacity_bytes=asked.capacity_bytes / asked.devices_per_chip * on_chip,
-        free_bytes=np.maximum(room.pool - need, 0.0) * on_chip,
+        free_bytes=np.maximum(room.pool - room.overrun - need, 0.0) * on_chip,
         reserved_bytes=room.reserved * on_chip,
         weights_bytes=parts.weights * on_chip,
         cache_bytes=need * on_chip,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,12 +12,24 @@ from chipwise.precision.formats import format_facts
 
 _ADAPTED = frozenset({"attention", "mlp", "shared-expert"})
 _FLOAT32_BYTES = 4
-_UNPADDED: Mapping[str, float] = MappingProxyType({})
 
 
-def gemm_bytes(gemm: GemmShard) -> Number:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """How an engine version lays out what a checkpoint stores: widths it pads, formats it expands or packs."""
+
+    expert_multiple: Mapping[str, float] = field(default_factory=dict)
+    """Formats whose expert width on a device is padded, and to a multiple of how many."""
+    held_as: Mapping[str, str] = field(default_factory=dict)
+    """Formats that are held in another one."""
+
+
+AS_STORED = Storage()
+
+
+def gemm_bytes(gemm: GemmShard, storage: Storage = AS_STORED) -> Number:
     """Bytes of one weight on one device: `rows x cols x bits / 8`, plus a scale a row or a block."""
-    facts = format_facts(gemm.format)
+    facts = format_facts(storage.held_as.get(gemm.format, gemm.format))
     row_scales = facts.scale_bits / 8 if facts.scale_rows == 1 and facts.scale_cols is None else 0.0
     return gemm.rows_out * gemm.cols_in * (facts.bits_per_weight / 8) + gemm.rows_out * row_scales
 
@@ -31,35 +43,35 @@ def _expert_padding(experts: ExpertShard, multiples: Mapping[str, float]) -> Num
     return ceil_div(down.cols_in, multiple) * multiple / down.cols_in
 
 
-def _layer_bytes(layer: LayerShard, multiples: Mapping[str, float]) -> Number:
-    each: Number = sum((gemm_bytes(gemm) for gemm in layer.gemms if gemm.stored), start=0.0)
+def _layer_bytes(layer: LayerShard, storage: Storage) -> Number:
+    each: Number = sum((gemm_bytes(gemm, storage) for gemm in layer.gemms if gemm.stored), start=0.0)
     if layer.experts:
-        one = sum((gemm_bytes(gemm) for gemm in layer.experts.gemms), start=0.0)
-        each = each + layer.experts.local * one * _expert_padding(layer.experts, multiples)
+        one = sum((gemm_bytes(gemm, storage) for gemm in layer.experts.gemms), start=0.0)
+        each = each + layer.experts.local * one * _expert_padding(layer.experts, storage.expert_multiple)
     return layer.count * layer.stored_fraction * each
 
 
-def layers_bytes(layers: Iterable[LayerShard], *, expert_multiple: Mapping[str, float]) -> Number:
+def layers_bytes(layers: Iterable[LayerShard], *, storage: Storage = AS_STORED) -> Number:
     """Weights of a stack of layers on one device."""
-    return sum((_layer_bytes(layer, expert_multiple) for layer in layers), start=0.0)
+    return sum((_layer_bytes(layer, storage) for layer in layers), start=0.0)
 
 
-def weights_bytes(shards: LayerShards, *, expert_multiple: Mapping[str, float] = _UNPADDED) -> Number:
+def weights_bytes(shards: LayerShards, *, storage: Storage = AS_STORED) -> Number:
     """Weights on the fullest device: layers of its stage, what it holds of embedding and head, towers.
 
     `sum over weights of copies x rows x cols x bytes`, each weight in its own format with its scales.
 
     Args:
         shards: one device of a replica; towers are held by every stage's devices as the engine shards them.
-        expert_multiple: formats whose expert width on a device is padded, and to a multiple of how many.
+        storage: how the engine lays formats out.
 
     Returns:
         Bytes, with the shape of the split.
     """
     copies = shards.outer_copies or tuple(float(gemm.stored) for gemm in shards.outer)
-    outer = sum((n * gemm_bytes(gemm) for n, gemm in zip(copies, shards.outer, strict=True)), start=0.0)
-    towers = sum((n * gemm_bytes(gemm) for gemm, n in shards.towers if gemm.stored), start=0.0)
-    return (layers_bytes(shards.layers, expert_multiple=expert_multiple) + outer + towers) * shards.stated_fraction
+    outer = sum((n * gemm_bytes(gemm, storage) for n, gemm in zip(copies, shards.outer, strict=True)), start=0.0)
+    towers = sum((n * gemm_bytes(gemm, storage) for gemm, n in shards.towers if gemm.stored), start=0.0)
+    return (layers_bytes(shards.layers, storage=storage) + outer + towers) * shards.stated_fraction
 
 
 def cache_bytes_per_token(shards: LayerShards, *, element_bytes: Number) -> Number:
@@ -136,15 +148,22 @@ def layer_peak_bytes(
     return tokens * element_bytes * (widest + hidden_copies * shards.hidden_size)
 
 
-def encoder_peak_bytes(shards: LayerShards, *, patches: Number, element_bytes: Number, hidden_copies: Number) -> Number:
-    """The largest working set of a tower's layer over `patches`, as `layer_peak_bytes`; 0 without towers."""
+def encoder_peak_bytes(
+    shards: LayerShards, *, tokens: Number, patches_per_token: float, element_bytes: Number, hidden_copies: Number
+) -> Number:
+    """The largest working set of a tower over the patches of `tokens`; 0 without towers.
+
+    A layer as `layer_peak_bytes`; or twice what the widest matrix behind the layers reads a token (Llama 3.2
+    Vision joins six hidden states there).
+    """
     peak: Number = 0.0
     for count in {count for _, count in shards.towers}:
         gemms = [gemm for gemm, held in shards.towers if held == count and gemm.gemm]
         widest = np.maximum(_widths(gemms, "mlp"), _widths(gemms, "attention"))
         outputs = max((gemm.rows_out for gemm in gemms if gemm.reduced), key=np.max, default=0.0)
-        peak = np.maximum(peak, patches * element_bytes * (widest + hidden_copies * outputs))
-    return peak
+        peak = np.maximum(peak, patches_per_token * (widest + hidden_copies * outputs))
+    joined = max((gemm.cols_in for gemm, _ in shards.towers if gemm.gemm and gemm.part == "other"), default=0.0)
+    return tokens * element_bytes * np.maximum(peak, 2 * joined)
 
 
 def experts_peak_bytes(

@@ -32,7 +32,7 @@ class TrainingMemoryAnswer:
 
 
 def size_training(
-    given: TrainingMemoryInput, *, capacity_bytes: Number, devices_per_chip: float = 1.0
+    given: TrainingMemoryInput, *, capacity_bytes: Number, devices_per_chip: Number = 1.0
 ) -> TrainingMemoryAnswer:
     """Lay a training step against a chip: terms + free = capacity + shortfall.
 

@@ -222,7 +222,10 @@ def moe(shape: Moe) -> Block:
         weights += matrix(f"{shape.prefix}.fc1_latent_proj", (shape.latent, shape.hidden), "mlp")
         weights += matrix(f"{shape.prefix}.fc2_latent_proj", (shape.hidden, shape.latent), "mlp")
     experts = Experts(
-        routed=shape.routed, per_token=shape.per_token, weights=expert, shared=shape.shared_count or bool(shape.shared)
+        routed=shape.routed,
+        per_token=shape.per_token,
+        weights=expert,
+        shared=shape.shared_count or bool(shape.shared),
     )
     return Block(weights=tuple(weights), experts=experts)
 

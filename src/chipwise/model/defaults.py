@@ -42,6 +42,22 @@ def named_tower(name: str) -> Mapping[str, Any] | None:
 
 
 @cache
+def _sized() -> Mapping[str, int]:
+    text = (files("chipwise.model") / "data" / "towers.json").read_text(encoding="utf-8")
+    rows: list[Mapping[str, Any]] = json.loads(text)["sized"]
+    return {row["name"]: row["params"] for row in rows}
+
+
+def sized_tower(name: str) -> int | None:
+    """Parameters of a tower of which only the total is published; None where it is not known here.
+
+    >>> sized_tower("mobilenetv5_300m_enc")
+    294126912
+    """
+    return _sized().get(name)
+
+
+@cache
 def _backbones() -> Mapping[str, Mapping[str, Any]]:
     text = (files("chipwise.model") / "data" / "towers.json").read_text(encoding="utf-8")
     rows: list[Mapping[str, Any]] = json.loads(text)["backbones"]

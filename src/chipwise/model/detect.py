@@ -11,6 +11,11 @@ from chipwise.errors import KnowledgeError
 from chipwise.model.families import known_types, reader
 from chipwise.model.nested import unknown_type
 
+# What a description of embedding tables calls them, their rows and their widths.
+TABLES = ("embedding_tables", "tables", "embeddings", "num_tables", "num_embedding_tables")
+ROWS = ("rows", "num_embeddings", "num_embeddings_per_feature", "cardinalities", "arch_embedding_size", "table_rows")
+DIMS = ("dims", "dim", "embedding_dim", "arch_sparse_feature_size", "width", "dimension")
+
 Config = Mapping[str, Any]
 
 _DEEPSEEK = {
@@ -39,6 +44,9 @@ def normalised(config: Config) -> Config:
         KnowledgeError: nothing in it says what it is.
     """
     model_type = config.get("model_type")
+    draft = _draft_type(config)
+    if draft:
+        return {**config, "model_type": draft}
     if isinstance(model_type, str) and reader(model_type):
         return config
     class_name = config.get("_class_name")
@@ -47,7 +55,20 @@ def normalised(config: Config) -> Config:
     for keys, rename in _SHAPES:
         if keys <= config.keys():
             return rename(config)
+    if not isinstance(model_type, str) and _is_recommender(config):
+        return {**config, "model_type": "dlrm"}
     return _by_architecture(config)
+
+
+_DRAFTS = (("eagle3", "eagle3"), ("dflash", "dflash"), ("eagle", "eagle"), ("medusa", "medusa"))
+
+
+def _draft_type(config: Config) -> str | None:
+    """A draft model for speculative decoding: its architecture says so, whatever its model_type."""
+    named = config.get("architectures")
+    head = named[0].lower() if isinstance(named, list) and named and isinstance(named[0], str) else ""
+    found = next((kind for word, kind in _DRAFTS if word in head), None)
+    return found or ("medusa" if "medusa_num_heads" in config else None)
 
 
 def _renamed(config: Config, names: Mapping[str, str], model_type: str) -> Config:
@@ -71,11 +92,24 @@ def _yolo(config: Config) -> Config:
     return {**config, "model_type": "yolo"}
 
 
+def _tabnet(config: Config) -> Config:
+    return {**config, "model_type": "tabnet"}
+
+
 _SHAPES: tuple[tuple[set[str], Callable[[Config], Config]], ...] = (
     ({"dim", "n_layers", "n_routed_experts"}, _deepseek),
     ({"dim", "n_layers", "n_heads", "hidden_dim"}, _mistral),
     ({"backbone", "head", "nc"}, _yolo),
+    ({"n_d", "n_a", "n_steps"}, _tabnet),
 )
+
+
+def _is_recommender(config: Config) -> bool:
+    """Whether a description speaks of embedding tables: a list of them, or their rows and dims."""
+    if any(isinstance(config.get(name), list) for name in TABLES[:3]):
+        return True
+    return any(name in config for name in ROWS) and any(name in config for name in DIMS)
+
 
 _HEADS = re.compile(r"(For[A-Z]\w*|LMHeadModel|Model)$")
 
@@ -99,6 +133,8 @@ def _by_architecture(config: Config) -> Config:
         return {**config, "model_type": "mixed_vlm", "unknown_type": model_type or "none"}
     if generic.generic_type(config):
         return {**config, "model_type": "generic", "unknown_type": model_type or "none"}
+    if generic.encoder_type(config):
+        return {**config, "model_type": "generic_encoder", "unknown_type": model_type or "none"}
     if isinstance(model_type, str):
         raise unknown_type(model_type)
     raise KnowledgeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from chipwise.model.read import Source, read_source
 from chipwise.model.safetensors import read_header
 from chipwise.model.spec import ModelSpec
 from chipwise.model.tensors import from_index, from_tensors
+from chipwise.model.trees import from_lightgbm, from_xgboost, is_xgboost
+from chipwise.model.ubjson import read_ubjson
 
 MOST_BYTES = 2**26
 _CONFIGS = ("config.json", "params.json", "model_index.json")
@@ -44,11 +46,11 @@ def from_path(path: Path, *, name: str = "", bend: Bend = STRAIGHT, as_encoder: 
         raise InputError(f"there is no file {file}", why="the model is read from it", fix="check the path")
     title = name or (path.name if path.is_dir() else file.name.removesuffix(file.suffix))
     kind = _magic(file)
-    if kind == "gguf":
-        return from_gguf(file, title)
-    if kind == "safetensors":
-        return from_tensors(read_header(file), title)
-    config = read_mapping(file)
+    if kind in _BINARY:
+        return _BINARY[kind](file, title)
+    config = read_ubjson(file, MOST_BYTES) if kind == "ubjson" else read_mapping(file)
+    if is_xgboost(config):
+        return from_xgboost(config, title)
     if "weight_map" in config or set(config) == {"metadata"}:
         return from_index(config, title)
     if is_pipeline(config):
@@ -67,7 +69,7 @@ def from_path(path: Path, *, name: str = "", bend: Bend = STRAIGHT, as_encoder: 
 
 
 def _magic(file: Path) -> str:
-    """`gguf` or `safetensors` by the first bytes, whatever the file is called; else empty."""
+    """`gguf`, `safetensors`, `ubjson` or `lightgbm` by the first bytes, whatever the file is called; else empty."""
     try:
         with file.open("rb") as handle:
             head = handle.read(9)
@@ -75,6 +77,10 @@ def _magic(file: Path) -> str:
         raise _broken(file, f"it cannot be read ({error})") from error
     if head[:4] == b"GGUF":
         return "gguf"
+    if head.startswith((b"tree\n", b"tree\r\n")):
+        return "lightgbm"
+    if head[:1] == b"{" and head[1:2] in {b"i", b"U", b"I", b"l", b"L", b"#"}:
+        return "ubjson"
     binary = len(head) > 8 and head[8:9] == b"{" and not head[:8].strip().startswith((b"{", b"["))
     return "safetensors" if binary or file.suffix == ".safetensors" else ""
 
@@ -132,22 +138,34 @@ def _sidecar(file: Path) -> Mapping[str, Any]:
     return {}
 
 
+# What the first bytes tell by themselves.
+_BINARY: Mapping[str, Callable[[Path, str], ModelSpec]] = {
+    "gguf": from_gguf,
+    "safetensors": lambda file, title: from_tensors(read_header(file), title),
+    "lightgbm": lambda file, title: from_lightgbm(read_text(file), title),
+}
+
+
 def read_mapping(file: Path) -> Mapping[str, Any]:
     """The object in a JSON or YAML file.
 
     Raises:
         InputError: larger than `MOST_BYTES`, not text, not JSON or YAML, or not an object.
     """
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise _broken(file, f"it is larger than {MOST_BYTES} bytes")
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _broken(file, f"it cannot be read as text ({error})") from error
-    value = _parsed(file, text)
+    value = _parsed(file, read_text(file))
     if not isinstance(value, Mapping):
         raise _broken(file, "it does not hold an object")
     return value
+
+
+def read_text(file: Path) -> str:
+    """The text of a file of at most `MOST_BYTES`."""
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise _broken(file, f"it is larger than {MOST_BYTES} bytes")
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _broken(file, f"it cannot be read as text ({error})") from error
 
 
 def _parsed(file: Path, text: str) -> Any:

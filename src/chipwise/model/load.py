@@ -11,13 +11,15 @@ from chipwise.model.hub_cache import cached_folder
 from chipwise.model.lookup import from_models
 from chipwise.model.read import Source, read_source
 from chipwise.model.spec import ModelSpec
+from chipwise.model.trees import from_sklearn, is_sklearn
 
 
 def load_model(reference: str, *, models: Path | None = None, as_encoder: bool = False) -> ModelSpec:
     """The model that `reference` names.
 
-    Tried in this order: `params:` notation; the look-up folder or csv of `models`; a path that exists; the built-in
-    registry (names, aliases, Hugging Face ids); the local Hugging Face cache.
+    Tried in this order: `params:` and `sklearn:` notation; the look-up folder or csv of `models`; a path that
+    exists; the built-in registry (names, aliases, Hugging Face ids); the local Hugging Face cache; the hub (`org/name`,
+    `org/name@revision`, `org/name/file.gguf`).
 
     Args:
         reference: name, id, path or `params:...`.
@@ -33,6 +35,8 @@ def load_model(reference: str, *, models: Path | None = None, as_encoder: bool =
     """
     if reference.startswith("params:"):
         return notation.from_notation(reference)
+    if is_sklearn(reference) and not _exists(Path(reference)):
+        return from_sklearn(reference)
     if models is not None:
         found = from_models(reference, models, as_encoder=as_encoder)
         if found is not None:
@@ -45,10 +49,25 @@ def load_model(reference: str, *, models: Path | None = None, as_encoder: bool =
         return read_source(
             Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder)
         )
-    folder = cached_folder(reference)
+    return _from_hub(reference, as_encoder=as_encoder)
+
+
+def _from_hub(reference: str, *, as_encoder: bool) -> ModelSpec:
+    """The model of a Hugging Face repository: from the local cache, else from the hub."""
+    from chipwise.model.hub import UndescribedError, address, fetched, from_header
+
+    where = address(reference)
+    if where is None:
+        raise _unknown(reference)
+    folder = None if where.file else cached_folder(where.repo, where.revision)
     if folder is not None:
         return from_path(folder, name=reference, as_encoder=as_encoder)
-    raise _unknown(reference)
+    if not where.file:
+        try:
+            return from_path(fetched(where), name=reference, as_encoder=as_encoder)
+        except UndescribedError:
+            pass
+    return from_header(where, lambda file: from_path(file, name=reference, as_encoder=as_encoder))
 
 
 def _exists(path: Path) -> bool:
@@ -63,7 +82,7 @@ def _unknown(reference: str) -> KnowledgeError:
     hint = f"did you mean {' or '.join(near)}? Otherwise " if near else ""
     return KnowledgeError(
         f"no model {reference!r} is known here",
-        why="it is no built-in name, no file or folder, and not in the local Hugging Face cache",
-        fix=f"{hint}give the path of its config.json, download it first (hf download {reference} config.json), "
+        why="it is no built-in name, no file or folder, and no Hugging Face id (org/name)",
+        fix=f"{hint}give the path of its config.json, its Hugging Face id as org/name, "
         "or describe it: params:70b,layers=80,hidden=8192,heads=64,kv_heads=8",
     )

@@ -57,6 +57,17 @@ def find(name: str) -> Known | None:
     return _by_name().get(_key(name))
 
 
+def hub_id(name: str) -> str:
+    """The Hugging Face id by which an engine loads a built-in model; any other name is its own.
+
+    >>> hub_id("llama-3.3-70b"), hub_id("my-org/my-model")
+    ('meta-llama/Llama-3.3-70B-Instruct', 'my-org/my-model')
+    """
+    known = find(name)
+    ids = [alias for alias in known.aliases if "/" in alias] if known else []
+    return name if not ids or "/" in name else ids[0]
+
+
 def near(name: str) -> list[str]:
     """Built-in names that look like `name`."""
     return near_names(name, [known.name for known in all_known()])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from chipwise.model.nested import as_mapping
-from chipwise.model.quantise import Names, Rule, Scheme, names_of
+from chipwise.model.quantise import Names, Rule, Scheme, bits_per_weight, names_of
 
 Config = Mapping[str, Any]
 
@@ -139,7 +139,10 @@ def _tensor_format(weights: Config, packing: str, *, has_inputs: bool) -> str:
         return {"block": "fp8-block", "channel": "fp8-channel"}.get(str(by), "fp8")
     if bits == 8:
         return "int8" if has_inputs else _integer(8, group)
-    return _integer(bits or 4, group)
+    name = _integer(bits or 4, group)
+    # The class default is symmetric: packed without zero points.
+    symmetric = weights.get("symmetric", True) is not False
+    return f"{name}-sym" if symmetric and bits_per_weight(f"{name}-sym") else name
 
 
 _ALGOS = {

@@ -104,7 +104,8 @@ class LayerShards:
 
     `outer` lists every outer weight of the model; `outer_copies` says how many copies of each the fullest
     stage stores. `mtp` are the multi-token-prediction layers, which an engine loads only to speculate.
-    `stated_fraction` scales the weights to a total that a better source than the layer list gave.
+    `stated_fraction` scales the weights to a total that a better source than the layer list gave. `model_type` names
+    the family, for engines that treat one apart.
     """
 
     split: Split
@@ -118,6 +119,7 @@ class LayerShards:
     mtp: tuple[LayerShard, ...] = ()
     stated_fraction: float = 1.0
     max_context_tokens: int | None = None
+    model_type: str = ""
 
 
 def tp_share(units: int, tp: Number) -> Number:
@@ -223,6 +225,7 @@ def shard(model: ModelSpec, split: Split) -> LayerShards:
         mtp=tuple(_layer_shard(layer, split, float(layer.count)) for layer in model.mtp),
         stated_fraction=_stated_fraction(model),
         max_context_tokens=model.max_context_tokens,
+        model_type=model.model_type,
     )
 
 

@@ -59,9 +59,7 @@ def _transfer(
     return inside + across
 
 
-def reduce_scatter_s(
-    *, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters
-) -> Number:
+def reduce_scatter_s(*, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters) -> Number:
     """Reduce-scatter of `size_bytes` a device.
 
     A device sends `(n - 1) / n` of it inside its node, the node `(m - 1) / m` of the reduced whole to the
@@ -83,16 +81,12 @@ def reduce_scatter_s(
     return latency_s(devices=devices, hardware=hardware, parameters=parameters) + moved
 
 
-def all_gather_s(
-    *, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters
-) -> Number:
+def all_gather_s(*, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters) -> Number:
     """All-gather of `size_bytes` (counted after gathering): the mirror image of `reduce_scatter_s`."""
     return reduce_scatter_s(size_bytes=size_bytes, devices=devices, hardware=hardware, parameters=parameters)
 
 
-def all_reduce_s(
-    *, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters
-) -> Number:
+def all_reduce_s(*, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters) -> Number:
     """All-reduce of `size_bytes` a device: the bytes of a reduce-scatter and an all-gather, one latency.
 
     Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005
@@ -102,9 +96,7 @@ def all_reduce_s(
     return 2.0 * once - latency_s(devices=devices, hardware=hardware, parameters=parameters)
 
 
-def all_to_all_s(
-    *, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters
-) -> Number:
+def all_to_all_s(*, size_bytes: Number, devices: Number, hardware: Hardware, parameters: Parameters) -> Number:
     """All-to-all in which a device holds `size_bytes` for all.
 
     `(inside - 1) / n` of it stays in the node, `(n - inside) / n` leaves. The devices of a node share its

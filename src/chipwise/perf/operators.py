@@ -89,9 +89,7 @@ def prefill_attention_flops(
     return 2.0 * query_heads * head_dims * tokens * span
 
 
-def decode_attention_flops(
-    *, query_heads: Number, head_dims: Number, sequences: Number, context: Number
-) -> Number:
+def decode_attention_flops(*, query_heads: Number, head_dims: Number, sequences: Number, context: Number) -> Number:
     """Scores and values of one new token of each of `sequences` over `context` tokens."""
     return 2.0 * query_heads * head_dims * sequences * context
 

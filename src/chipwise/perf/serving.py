@@ -89,9 +89,7 @@ def serving_terms(asked: ServingInput) -> list[ServingTerm]:
     return [
         *terms,
         ServingTerm(operation="waiting", prefill_s=rest_ttft, decode_s=0.0 * rest_tpot, bound=OVERHEAD),
-        ServingTerm(
-            operation="prefill of others", prefill_s=0.0, decode_s=rest_tpot, bound=_longest_bound(prefill)
-        ),
+        ServingTerm(operation="prefill of others", prefill_s=0.0, decode_s=rest_tpot, bound=_longest_bound(prefill)),
     ]
 
 

@@ -14,10 +14,7 @@ import numpy as np
 from chipwise.parallelism import Number
 from chipwise.perf.load import ServingPrediction
 
-METHOD = (
-    "analytic: exponential tail of an M/G/1 queue for TTFT, "
-    "normal approximation of Poisson interruptions for TPOT"
-)
+METHOD = "analytic: exponential tail of an M/G/1 queue for TTFT, normal approximation of Poisson interruptions for TPOT"
 NORMAL_QUANTILES = {0.5: 0.0, 0.9: 1.2815515655, 0.95: 1.6448536270, 0.99: 2.3263478740}
 
 
@@ -59,9 +56,7 @@ def ttft_spread(prediction: ServingPrediction, *, isl_cv: Number = 0.0) -> Sprea
 
     def at(quantile: float) -> Number:
         length = np.exp(sigma * NORMAL_QUANTILES[quantile] - sigma**2 / 2.0)
-        queue = queue_wait_s(
-            mean_wait_s=queueing, utilisation=prediction.prefill_utilisation, quantile=quantile
-        )
+        queue = queue_wait_s(mean_wait_s=queueing, utilisation=prediction.prefill_utilisation, quantile=quantile)
         found: Number = base * length + step * quantile + queue
         return found
 
@@ -84,3 +79,14 @@ def tpot_spread(prediction: ServingPrediction, *, steps: Number) -> Spread:
         return found
 
     return Spread(mean=mean, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))
+
+
+def gap_s(prediction: ServingPrediction, *, quantile: float) -> Number:
+    """The gap between two tokens (inter-token latency) that a share `quantile` of the gaps does not exceed.
+
+    A share `prefill_share` of the steps carries others' prompts and takes `prefill_delta_s` longer: the quantile is
+    a plain step, or such a step where more than `1 - quantile` of the steps are.
+    """
+    longer = np.asarray(prediction.prefill_share) > 1.0 - quantile
+    found: Number = prediction.plain_step_s + np.where(longer, prediction.prefill_delta_s, 0.0)
+    return found

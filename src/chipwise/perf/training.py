@@ -44,7 +44,7 @@ class TrainingInput:
     job: TrainingJob
     fabric: Fabric
     coefficients: TrainingCoefficients
-    devices_per_chip: float = 1.0
+    devices_per_chip: Number = 1.0
     rollout: Rollout | None = None
     tokens_per_sequence: Number | None = None
 
@@ -190,6 +190,8 @@ def _terms(
     micro = busy.total_s + waits.tp_s + waits.ep_s + waits.cp_s + waits.gather_s + waits.pp_s + other
     sync = gradient_sync_s(trained=trained, layout=layout, recipe=recipe, fabric=given.fabric)
     update = m * micro * (1.0 + (np.asarray(layout.pp, dtype=float) - 1.0) / (layout.vp * m))
+    with np.errstate(invalid="ignore"):  # devices without a link wait for ever: infinite less infinite
+        bubble = update - m * micro
     rollout = given.rollout.seconds_s if given.rollout is not None else 0.0
     if given.rollout is not None and given.rollout.overlapped:
         rollout = np.maximum(rollout - update, 0.0)
@@ -206,7 +208,7 @@ def _terms(
         cp_s=m * waits.cp_s,
         gather_s=m * waits.gather_s,
         pp_s=m * waits.pp_s,
-        bubble_s=update - m * micro,
+        bubble_s=bubble,
         dp_s=exposed_s(
             communication_s=sync, compute_s=busy.device_s, overlap_fraction=given.coefficients.dp_overlap_fraction
         ),

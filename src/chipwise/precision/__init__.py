@@ -22,6 +22,7 @@ from chipwise.precision.legal import (
     legal_kv_formats,
     legal_precisions,
     option_for,
+    stored_format,
     widened_fallback,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "option_for",
     "precision_rank",
     "stored_bytes",
+    "stored_format",
     "widened_fallback",
     "with_precision",
 ]

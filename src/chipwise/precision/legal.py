@@ -16,7 +16,7 @@ from chipwise.model import ModelSpec
 from chipwise.precision.formats import DATA, Format, canonical, format_facts
 
 COLUMNS = (
-    "from", "architectures", "to", "use", "condition", "quality_loss", "verdict", "calibration_data",
+    "from", "architectures", "to", "use", "vendors", "condition", "quality_loss", "verdict", "calibration_data",
     "source",
     "where", "read_on",
 )  # fmt: skip
@@ -46,6 +46,8 @@ class PrecisionOption:
     calibration_data: bool
     use: frozenset[str]
     """`serve`, `train`: what the option is for."""
+    vendors: frozenset[str] = frozenset({"*"})
+    """Chip vendors with stacks that take the step; `*` is any."""
     source: str
 
     def as_json(self) -> dict[str, object]:
@@ -183,13 +185,14 @@ def _option(row: Mapping[str, str], stored: Format) -> PrecisionOption:
         verdict=row["verdict"],
         calibration_data=row["calibration_data"] == "yes",
         use=frozenset(row["use"].split()),
+        vendors=frozenset(row["vendors"].split()),
         source=f"{row['source']}: {row['where']}",
     )
 
 
 def _kv_option(row: Mapping[str, str], default: str) -> PrecisionOption:
     return _option(
-        {**row, "use": "serve", "to": default if row["to"] == _AS_STORED else row["to"]},
+        {**row, "use": "serve", "vendors": "*", "to": default if row["to"] == _AS_STORED else row["to"]},
         format_facts(default),
     )
 

@@ -36,6 +36,7 @@ from chipwise.report.phrases import (
     rate,
     seconds,
     split_text,
+    spread,
     times,
     usd,
 )
@@ -43,6 +44,7 @@ from chipwise.report.training import run_rows, step_bar, step_rows, within
 from chipwise.units import show_seconds, show_usd
 
 Answer = Mapping[str, Any]
+MILLION = 1e6
 _NEEDED = ("required", "recommended", "optional")
 
 
@@ -96,9 +98,10 @@ def _laid(option: Answer) -> list[Line]:
     precision, split = option["precision"], split_text(option["parallelism"])
     if option["performance"].get("training"):
         return [line(split), line(f"{precision['compute']} math")]
+    cache = "" if option["performance"].get("other") else f", {precision['kv']} cache"
     return [
         line(plural(option["replicas"], "replica"), f" of {split}"),
-        line(f"{precision['weights']} weights, {precision['kv']} cache, {precision['compute']} math"),
+        line(f"{precision['weights']} weights{cache}, {precision['compute']} math"),
     ]
 
 
@@ -146,7 +149,12 @@ def _output(serving: Answer, grade: str | None) -> Iterator[tuple[str, Line]]:
 
 
 def _units(other: Answer) -> Line:
-    return join([rate(other["units_per_s"], f"{other['unit']}s a second"), seconds(other["latency_s"])])
+    keeps_up = other.get("real_time_factor")
+    return join([
+        rate(other["units_per_s"], f"{other['unit']}s a second"),
+        line(*seconds(other["latency_s"]), dim(" latency")),
+        *([line("real-time factor ", *spread(keeps_up, amount))] if keeps_up else []),
+    ])  # fmt: skip
 
 
 def _rows(option: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
@@ -164,16 +172,22 @@ def _costs(cost: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     for name, unit in _PER.items():
         if cost.get(name):
             budget_usd = (workload.get("budget_usd") or {}).get("value") if name == "usd_per_run" else None
-            yield "", join([line(*usd(cost[name]), dim(f" {unit}")), within(cost[name], budget_usd, show_usd)])
+            figures = _shown(name, cost[name])
+            yield "", join([line(*usd(figures), dim(f" {unit}")), within(cost[name], budget_usd, show_usd)])
     priced = [one for one in cost["purchase"] if one["usd_per_hour"]]
     if priced:
         yield "bought as", join([line(f"{one['option']} ", *usd(one["usd_per_hour"])) for one in priced])
 
 
+def _shown(name: str, figures: Answer) -> Answer:
+    """A unit costs so little that a million of them are shown."""
+    return {key: value * MILLION for key, value in figures.items()} if name == "usd_per_unit" else figures
+
+
 _PER = {
     "usd_per_million_output_tokens": "per million output tokens at this load",
     "usd_per_million_at_capacity": "per million output tokens at capacity",
-    "usd_per_unit": "per unit",
+    "usd_per_unit": "per million of them at this load",
     "usd_per_run": "for the run",
 }
 

@@ -26,6 +26,7 @@ from chipwise.report.workload import workload_block
 from chipwise.units import show_count, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
+MILLION = 1e6
 Shown = tuple[str, Callable[[Answer], str]]
 """A column of the options side by side: its title, and what an option says there."""
 
@@ -76,7 +77,8 @@ def _considered(advice: Answer) -> Line:
 def _side_by_side(options: list[Answer]) -> Table:
     """One row an option; a training run is told by its step and its end, serving by its latency."""
     trains = any(option["performance"].get("training") for option in options)
-    own = _RUNS if trains else _SERVES
+    whole = any(option["performance"].get("other") for option in options)
+    own = _RUNS if trains else _ANSWERS if whole else _SERVES
     laid = "split" if trains else f"replicas {TIMES} split"
     named = tuple(Column(title=title) for title in ("#", "size", laid))
     figures = tuple(Column(title=title, right=True) for title, _ in own)
@@ -110,12 +112,27 @@ def _output(option: Answer) -> str:
     return _mid((option["performance"].get("serving") or {}).get("output_tokens_per_s"), amount)
 
 
+def _units(option: Answer) -> str:
+    other = option["performance"].get("other")
+    return UNKNOWN if other is None else f"{amount(other['units_per_s']['mid'])} {other['unit']}s"
+
+
+def _million(figures: Answer | None) -> str:
+    return UNKNOWN if figures is None else show_usd(figures["mid"] * MILLION)
+
+
 _PRICE: Shown = ("$/h", lambda option: _mid(option["cost"]["usd_per_hour"], show_usd))
 _SERVES: tuple[Shown, ...] = (
     ("TTFT p99", lambda option: _p99(option, "ttft_s")),
     ("TPOT p99", lambda option: _p99(option, "tpot_s")),
     ("tok/s", _output),
     _PRICE,
+)
+_ANSWERS: tuple[Shown, ...] = (
+    ("latency p99", lambda option: _p99(option, "ttft_s")),
+    ("a second", _units),
+    _PRICE,
+    ("$ a million", lambda option: _million(option["cost"]["usd_per_unit"])),
 )
 _RUNS: tuple[Shown, ...] = (
     ("tok/s", lambda option: _step(option, "tokens_per_s", amount)),

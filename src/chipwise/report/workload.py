@@ -61,6 +61,8 @@ def said_as(key: str, value: Any) -> str:
 
     >>> said_as("ttft_p99_s", 1.0), said_as("users", 64), said_as("context_tokens", 8192)
     ('P99 TTFT ≤ 1.00 s', '64 users in flight', 'context 8,192')
+    >>> said_as("tokens", 2e12)
+    'tokens 2.00T'
     """
     if value is None or value is False or value in ([], {}, ""):
         return ""
@@ -81,7 +83,7 @@ def _named(key: str, value: Any) -> tuple[str, str]:
         return key, f"{value:,}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         for unit, show in _UNITS:
-            if key.endswith(f"_{unit}"):
+            if key == unit or key.endswith(f"_{unit}"):
                 return key.removesuffix(f"_{unit}"), show(value)
     return key, _plain(value)
 

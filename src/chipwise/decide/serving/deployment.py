@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.cost import Quote, usd_per_million_tokens
 from chipwise.decide.advice import Parallelism
 from chipwise.perf.ranges import range_of
-from chipwise.precision import precision_rank
+from chipwise.precision import precision_rank, stored_format
 from chipwise.units import Range, finite
 
 if TYPE_CHECKING:
@@ -114,21 +114,33 @@ def ranged(deployment: ServingDeployment, name: str, metric: Metric, kind: str) 
 
 
 def _metric(deployment: ServingDeployment, goal: str, question: Question) -> Range:
-    """Latency is that of one request alone: the load is in the bars, and more replicas than they need are no merit."""
+    """The goal as a quantity of which less is better.
+
+    Latency is that of one request alone: the load is in the bars, and more replicas than they need are no merit.
+    Concurrency is what one instance carries, so a larger fleet is no merit either.
+    """
     kind = question.serving.kind
     if goal == "latency":
         alone = deployment.value("isolated_ttft_s"), deployment.value("isolated_tpot_s")
         e2e_s = alone[0] + alone[1] * (question.serving.osl_tokens - 1.0)
         return range_of(e2e_s, evidence=deployment.evidence, metric="tpot", load="single")
     if goal == "quality":
-        return Range.around(1.0 / precision_rank(deployment.precision), factor=1.0)
+        return Range.around(1.0 / _bits_kept(deployment.precision, question), factor=1.0)
     if goal == "concurrency":
-        return ranged(deployment, "saturation_rate_per_s", "throughput", kind).inverse()
+        return (
+            ranged(deployment, "saturation_rate_per_s", "throughput", kind).scaled(1.0 / deployment.instances).inverse()
+        )
     cost = deployment.usd_per_hour or Range.around(float("inf"), factor=1.0)
     if kind == "offline" and question.serving.throughput_tokens_per_s is None:
         tokens = ranged(deployment, "output_tokens_per_s", "throughput", kind)
         return usd_per_million_tokens(cost, tokens) or cost
     return cost
+
+
+def _bits_kept(precision: str, question: Question) -> int:
+    """Bits of a format; those of 16 where it is the checkpoint's own, which loses nothing."""
+    lossless = precision == stored_format(question.model).name
+    return max(precision_rank(precision), precision_rank("bf16")) if lossless else precision_rank(precision)
 
 
 def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: float) -> Iterator[ServingDeployment]:

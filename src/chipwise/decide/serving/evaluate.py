@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 UNITS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256.0])
 """Units of purchase tried."""
+FULLEST = 0.8
+"""Share of the rate at which queues grow without end that a plan may use: our choice, as a predicted rate is uncertain
+and a queue's wait grows as 1 / (1 - share)."""
+TINY_RATE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +87,10 @@ def size_layouts(shards: LayerShards, layouts: Sequence[Layout], demand: Demand)
             max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
             graph_max_batch=_column([one.seat.limits.graph_max_batch for one in layouts]),
             nvlink=_column([float(one.seat.fast_link) for one in layouts]) > 0,
-            engine=memory_rules(engine.name),
-            engine_version=engine.version,
+            engine=engine.name,
+            engine_version=engine.asked_version or engine.version,
         )
     )
-
-
-def memory_rules(engine: str) -> str:
-    """The engine whose memory rules hold for `engine`: all Neuron stacks divide a core's memory alike.
-
-    >>> memory_rules("nxd-inference"), memory_rules("vllm")
-    ('neuron', 'vllm')
-    """
-    return NEURON_RULES.get(engine, engine)
-
-
-NEURON_RULES = dict.fromkeys(("vllm-neuron", "nxd-inference", "optimum-neuron"), "neuron")
 
 
 def load_of(demand: Demand) -> ServingLoad:
@@ -154,7 +146,7 @@ def serving_input(
 
 
 def worst_miss(demand: Demand, prediction: ServingPrediction, ttft_p99_s: Floats, tpot_p99_s: Floats) -> Floats:
-    """How far the worst bar is missed: predicted over asked, infinite where the load saturates the deployment."""
+    """How far the worst bar is missed: predicted over asked; a rate may take `FULLEST` of the saturation rate."""
     misses = [np.zeros_like(ttft_p99_s)]
     if demand.ttft_p99_s is not None:
         misses.append(ttft_p99_s / demand.ttft_p99_s)
@@ -163,7 +155,7 @@ def worst_miss(demand: Demand, prediction: ServingPrediction, ttft_p99_s: Floats
     if demand.throughput_tokens_per_s is not None:
         misses.append(demand.throughput_tokens_per_s / np.asarray(prediction.output_tokens_per_s))
     if demand.kind == "rate":
-        misses.append(np.where(np.asarray(prediction.saturated) > 0, np.inf, 0.0))
+        misses.append(demand.rate_per_s / np.maximum(np.asarray(prediction.saturation_rate_per_s) * FULLEST, TINY_RATE))
     worst: Floats = np.maximum.reduce(np.broadcast_arrays(*misses))
     return worst
 

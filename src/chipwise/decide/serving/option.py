@@ -56,14 +56,14 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         parallelism=deployment.parallelism,
         precision=_precision(deployment),
         engine=layout.seat.engine.name,
-        settings=_settings(deployment, held, resident),
+        settings=_settings(question, deployment),
         memory=memory,
         performance=performance,
         latency=_latency(spread),
         rating_throughput=grade("throughput_per_gpu", "mean", serving["output_tokens_per_s_per_chip"].mid),
         rating_mfu=None,
         run=None,
-        sizing=_sizing(question, deployment, held),
+        sizing=_sizing(question, deployment),
         cost=_cost(question, deployment, serving),
         infrastructure=tuple(checks),
         pools=None,
@@ -71,7 +71,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         scale=_scale(question, deployment),
         regions=offered_here(question, deployment),
         reasons=tuple(reasons_of(question, deployment, serving, spread)),
-        risks=tuple(risks_of(question, deployment, serving, spread)),
+        risks=tuple(risks_of(question, deployment, serving, spread, int(held.answer.max_concurrency_at_context))),
         discouraged_by=tuple(discouraged(checks, _communication_share(serving))),
         evidence=deployment.evidence,
     )
@@ -121,21 +121,40 @@ def _precision(deployment: ServingDeployment) -> PrecisionChoice:
     loss = f"{option.quality_loss} ({option.verdict})" if option.quality_loss else None
     return PrecisionChoice(
         weights=option.format,
-        kv=seat.limits.kv_format,
+        kv=_cache_format(seat.limits.kv_format, seat.capability.compute_format),
         compute=seat.capability.compute_format or option.format,
         quality={"loss": loss, "condition": option.condition, "source": option.source},
     )
 
 
-def _settings(deployment: ServingDeployment, held: Held, resident: float) -> dict[str, Any]:
+def _cache_format(kv: str, compute: str | None) -> str:
+    """A chip that multiplies 16-bit weights in fp16 keeps a 16-bit cache in fp16."""
+    return "fp16" if (kv, compute) == ("bf16", "fp16") else kv
+
+
+def _settings(question: Question, deployment: ServingDeployment) -> dict[str, Any]:
     seat = deployment.layout.seat
     return {
-        "max_num_seqs": max(1, min(seat.limits.max_num_seqs, 2 * math.ceil(resident))),
-        "max_model_len": round(float(held.asked.context_tokens)),
+        "max_num_seqs": seats(question, deployment),
+        "max_model_len": round(question.serving.context_tokens),
         "gpu_memory_utilization": seat.limits.utilization,
         "max_num_batched_tokens": seat.limits.chunk_tokens,
         "engine_version": seat.engine.version,
+        "kv_cache_dtype": seat.limits.kv_format,
     }
+
+
+def seats(question: Question, deployment: ServingDeployment) -> int:
+    """Sequences that the engine is set to run at once, per rank: never fewer than the prediction runs.
+
+    A closed loop needs a seat for every request in flight on a replica while headroom for failures is missing;
+    arrivals get twice their mean number; offline work takes what cache and scheduler hold.
+    """
+    demand, layout = question.serving, deployment.layout
+    base = deployment.base_units * deployment.evaluated.packings[deployment.row].replicas_per_unit
+    wanted = {"closed": demand.users / base, "rate": 2.0 * deployment.value("running")}
+    each = wanted.get(demand.kind, deployment.value("sequence_limit")) / int(layout.split.dp)
+    return max(1, min(layout.seat.limits.max_num_seqs, math.ceil(each)))
 
 
 def _latency(spread: tuple[Spread, Spread]) -> Latency:
@@ -154,20 +173,24 @@ def _percentiles(spread: Spread) -> Percentiles:
     return Percentiles(**{name: finite(getattr(spread, name)) for name in names})
 
 
-def _sizing(question: Question, deployment: ServingDeployment, held: Held) -> Sizing:
-    """Chips by memory hold every request in flight at its full context; bars may ask for more, or let some queue."""
-    at_once = max(float(held.answer.max_concurrency_at_context), 1e-9)
-    replicas = max(1, -(-question.serving.users // at_once))
+def _sizing(question: Question, deployment: ServingDeployment) -> Sizing:
+    """Final = max(by memory, by throughput) x headroom, as the guide sizes.
+
+    By memory: replicas that hold the weights and the cache of what runs at once, at its mean length. By throughput:
+    what the bars and the load need.
+    """
     packing = deployment.evaluated.packings[deployment.row]
-    by_memory = int(-(-replicas // packing.replicas_per_unit)) * packing.instances_per_unit
-    devices = int(replicas) * deployment.layout.devices
-    binding = "memory" if by_memory >= deployment.instances else "latency"
+    base = deployment.base_units * packing.replicas_per_unit
+    running = deployment.value("running") * base
+    replicas = max(1, math.ceil(running / max(deployment.value("sequence_limit"), 1.0) - 1e-9))
+    by_memory = -(-replicas // packing.replicas_per_unit) * packing.instances_per_unit
+    by_throughput = deployment.base_units * packing.instances_per_unit
     return Sizing(
-        chips_by_memory=-(-devices // deployment.layout.seat.platform.chip.cores),
+        chips_by_memory=-(-replicas * deployment.layout.devices // deployment.layout.seat.platform.chip.cores),
         instances_by_memory=by_memory,
-        instances_by_throughput=deployment.base_units * packing.instances_per_unit,
+        instances_by_throughput=by_throughput,
         ha_factor=question.policy.ha_factor,
-        binding=binding,
+        binding="memory" if by_memory >= by_throughput else "latency",
     )
 
 

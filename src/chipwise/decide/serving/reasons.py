@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from chipwise.perf.ranges import range_of
@@ -46,9 +47,16 @@ def _used(deployment: ServingDeployment) -> int:
 
 
 def risks_of(
-    question: Question, deployment: ServingDeployment, serving: dict[str, Any], spread: tuple[Spread, Spread]
+    question: Question,
+    deployment: ServingDeployment,
+    serving: dict[str, Any],
+    spread: tuple[Spread, Spread],
+    fits: int,
 ) -> Iterator[str]:
-    """What may go wrong: the upper end of the range, queueing, unsupported knowledge, quality."""
+    """What may go wrong: the upper end of the range, queueing, unsupported knowledge, quality.
+
+    `fits` is how many requests of the full context the cache of one replica holds.
+    """
     demand, evidence = question.serving, deployment.evidence
     bars: tuple[tuple[str, Metric, float, float | None], ...] = (
         ("TTFT", "ttft", float(spread[0].p99), demand.ttft_p99_s),
@@ -61,11 +69,16 @@ def risks_of(
     limit = deployment.value("sequence_limit")
     if demand.kind == "closed" and limit < demand.users / deployment.replicas:
         yield f"the cache holds {limit:.0f} requests a replica: others queue"
+    elif fits < math.ceil(demand.users / deployment.replicas) and demand.kind == "closed":
+        yield (
+            f"the cache holds {fits} of {math.ceil(demand.users / deployment.replicas)} requests a replica at the full "
+            f"context of {demand.context_tokens:.0f} tokens, all of them at their mean length"
+        )
     if serving["bound_by"] == "capacity":
         yield "the cache is full at this load: longer requests than stated will queue"
     option = deployment.evaluated.option
     if option.calibration_data:
         yield f"{option.format} needs calibration data and a quality check: {option.quality_loss or option.condition}"
-    elif option.quality_loss:
+    elif option.quality_loss and option.quality_loss != "none":
         yield f"{option.format}: quality loss {option.quality_loss} ({option.verdict})"
     yield from deployment.layout.seat.notes

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.decide.failures import refusal_failure
+from chipwise.decide.failures import Refusal, refusal_failure
 from chipwise.decide.found import Found
 from chipwise.decide.platforms import platforms_of
 from chipwise.decide.serving.deployment import feasible
 from chipwise.decide.serving.evaluate import evaluate
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
-from chipwise.precision import legal_precisions, meets_floor
+from chipwise.precision import legal_precisions, meets_floor, stored_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +26,29 @@ if TYPE_CHECKING:
 
 
 def precisions_of(question: Question) -> list[PrecisionOption]:
-    """The precisions to try: legal for serving the checkpoint and not below the floor."""
+    """The precisions to try: legal for serving the checkpoint and not below the floor.
+
+    The checkpoint as it is stored loses nothing, so the floor that a goal implies never refuses it.
+    """
     options = [one for one in legal_precisions(question.model) if "serve" in one.use]
-    floor = question.policy.min_precision
-    return [one for one in options if floor is None or meets_floor(one.format, floor)]
+    floor, lossless = question.policy.min_precision, stored_format(question.model).name
+    if floor is None:
+        return options
+    return [
+        one
+        for one in options
+        if meets_floor(one.format, floor) or (one.format == lossless and not question.policy.precision_stated)
+    ]
+
+
+def _below_floor(question: Question) -> Refusal:
+    stored, floor = stored_format(question.model).name, question.policy.min_precision
+    return Refusal(
+        rule="precision",
+        reason=f"{question.model.name} is stored at {stored}: none of what it may become reaches {floor}",
+        source="--min-precision",
+        change=f"--min-precision {stored}",
+    )
 
 
 def search_serving(question: Question, instances: Sequence[Instance], quotes: dict[str, Quote | None]) -> Found:
@@ -44,7 +63,10 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
     """
     found = Found()
     platforms = platforms_of(instances, question.catalog.chips)
-    for option in precisions_of(question):
+    options = precisions_of(question)
+    if not options:
+        found.fail(instances, refusal_failure(_below_floor(question)))
+    for option in options:
         _search_precision(question, platforms, option, quotes, found)
     return found
 

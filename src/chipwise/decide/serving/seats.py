@@ -45,6 +45,7 @@ class EngineLimits:
     eager: bool = False
     lora_adapters: int = 0
     lora_rank: int = 16
+    draft: ModelSpec | None = None
     draft_tokens: int = 0
     acceptance: float = 0.0
 
@@ -117,6 +118,9 @@ def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionO
         model: already at `option`'s precision.
         option: the precision and where it comes from.
     """
+    if not {"*", chip.vendor} & option.vendors:
+        reason = f"{option.format}: {option.condition}"
+        return Refusal(rule="precision", reason=reason, source=option.source, change="another precision")
     backing = backing_of(question, chip, option)
     if isinstance(backing, Refusal):
         return backing

@@ -7,73 +7,71 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chipwise.decide.budget import whole_bytes
+from chipwise.memory.training_budget import training_changes
 from chipwise.perf.training import StepTerms, term_seconds
 from chipwise.perf.training_prediction import efficiencies
 from chipwise.units import Range
 
 if TYPE_CHECKING:
-    from chipwise.catalog import Chip
-    from chipwise.memory.training import TrainingMemory
-    from chipwise.memory.training_recipes import Recipe
-    from chipwise.perf.training import TrainingArrays
+    from chipwise.decide.training.trials import Trial
 
-STATES = (
-    "weights_bytes",
-    "gradients_bytes",
-    "optimizer_bytes",
-    "activations_bytes",
-    "adapters_bytes",
-    "cache_bytes",
-    "overhead_bytes",
-)
 BOUND = {
     "gemm_s": "compute", "expert_s": "compute", "attention_s": "compute", "head_s": "compute",
     "recompute_s": "compute", "other_passes_s": "compute", "elementwise_s": "bandwidth", "optimizer_s": "bandwidth",
-    "rollout_s": "bandwidth", "host_s": "overhead", "overhead_s": "overhead", "bubble_s": "overhead",
+    "unpacking_s": "bandwidth", "rollout_s": "bandwidth",
+    "host_s": "overhead", "overhead_s": "overhead", "bubble_s": "overhead",
 }  # fmt: skip
 SPREAD_OF_SHARE = ("mfu_fraction", "hfu_fraction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of a trial, with what its devices hold and how far its times may be off."""
+    """One row of a trial."""
 
-    memory: TrainingMemory
-    arrays: TrainingArrays
-    recipe: Recipe
-    spread_factor: float
+    trial: Trial
     row: int
-    rows: int
 
     def of(self, owner: object, name: str) -> float:
         """One number of this row."""
-        return float(np.broadcast_to(getattr(owner, name), (self.rows,))[self.row])
+        return float(np.broadcast_to(getattr(owner, name), (len(self.trial.ways),))[self.row])
+
+    @property
+    def spread_factor(self) -> float:
+        """What a time is multiplied and divided by for its range."""
+        return self.trial.spread_factor(self.row)
 
 
-def memory_object(row: Row, chip: Chip, capacity_bytes: float, warnings: tuple[str, ...]) -> dict[str, Any]:
+def memory_object(row: Row, warnings: tuple[str, ...]) -> dict[str, Any]:
     """CONTRACT's memory object for training, per chip of the fullest device."""
-    per_device = {name: row.of(row.memory, name) for name in STATES}
-    total, cores = sum(per_device.values()), chip.cores
-    free = max(capacity_bytes - total, 0.0)
-    short = max(total - capacity_bytes, 0.0)
-    terms = {"reserved_bytes": 0.0, "graphs_bytes": 0.0, "draft_bytes": 0.0, **per_device}
+    trial = row.trial
+    way, budget = trial.ways[row.row], trial.memory.budget
+    chip = way.platform.chip
+    short = float(trial.short_bytes[row.row])
+    capacity = way.platform.device_memory_bytes * chip.cores
+    per_chip, lacking = whole_bytes(capacity, {name: row.of(budget, name) for name in budget.terms()})
+    changes = (
+        training_changes(trial.asked_of(row.row), capacity_bytes=capacity, devices_per_chip=float(chip.cores))
+        if short > 0
+        else ()
+    )
     return {
-        "fits": short == 0.0,
+        "fits": short <= 0,
         "chip": chip.id,
+        "chips": -(-way.devices // chip.cores),
         "lnc": chip.lnc,
-        "per_chip": {
-            "capacity_bytes": round(capacity_bytes * cores),
-            "free_bytes": round(free * cores),
-            **{name: round(size * cores) for name, size in terms.items()},
-        },
-        "shortfall_bytes": round(short * cores),
+        "per_chip": per_chip,
+        "shortfall_bytes": lacking,
         "kv_pool_bytes": None,
         "kv_cache_tokens": None,
         "max_concurrency_at_context": None,
         "longest_context": None,
         "min_chips": None,
-        "to_make_it_fit": [],
-        "range": {"low_fraction": row.recipe.low_fraction, "high_fraction": row.recipe.high_fraction},
+        "to_make_it_fit": [
+            {"change": one.change, "frees_bytes": round(one.frees_bytes), "costs": one.costs, "enough": one.enough}
+            for one in changes
+        ],
+        "range": {"low_fraction": trial.memory.low_fraction, "high_fraction": trial.memory.high_fraction},
         "evidence": "calibrated",
         "warnings": list(warnings),
     }
@@ -81,16 +79,20 @@ def memory_object(row: Row, chip: Chip, capacity_bytes: float, warnings: tuple[s
 
 def training_object(row: Row) -> dict[str, Any]:
     """CONTRACT's `training` object: ranges, efficiencies by kind, the bubble, the terms of a step."""
-    seconds = {name: row.of(row.arrays.terms, name) for name in term_seconds(row.arrays.terms)}
+    arrays = row.trial.arrays
+    seconds = {name: row.of(arrays.terms, name) for name in term_seconds(arrays.terms)}
     terms = StepTerms(**seconds)
+    unpacking_s = float(row.trial.unpacking_s[row.row])
+    if unpacking_s > 0:
+        seconds |= {"elementwise_s": seconds["elementwise_s"] - unpacking_s, "unpacking_s": unpacking_s}
     ranged = {
-        name: Range.around(row.of(row.arrays, name), factor=row.spread_factor)
+        name: Range.around(row.of(arrays, name), factor=row.spread_factor)
         for name in ("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)
     }
     return {
         **ranged,
         "communication_efficiency": efficiencies(terms, spread=row.spread_factor),
-        "pipeline_bubble_fraction": row.of(row.arrays, "pipeline_bubble_fraction"),
+        "pipeline_bubble_fraction": row.of(arrays, "pipeline_bubble_fraction"),
         "terms": [
             {"op": name.removesuffix("_s"), "seconds": value, "bound_by": BOUND.get(name, "communication")}
             for name, value in seconds.items()

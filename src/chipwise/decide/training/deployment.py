@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from chipwise.decide.advice import Parallelism
+from chipwise.decide.advice import Discouraged, Parallelism
+from chipwise.decide.training.dequantisation import held_format
 from chipwise.units import Range
 
 if TYPE_CHECKING:
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.question import Question
+    from chipwise.decide.training.runs import Course
     from chipwise.decide.training.trials import Trial, Way
 
 SECONDS_PER_HOUR = 3600.0
@@ -21,7 +21,11 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingDeployment:
-    """A way of a trial on one of its platform's sizes."""
+    """A way of a trial on one of its platform's sizes.
+
+    `fewest` is the smallest fleet of the size that holds the run, `efficiency_fraction` what is left of its
+    efficiency. `behind` stands where it is discouraged and others are not.
+    """
 
     instance: Instance
     trial: Trial
@@ -29,6 +33,11 @@ class TrainingDeployment:
     tokens: float
     notes: tuple[str, ...]
     quote: Quote | None
+    course: Course
+    discouraged_by: tuple[Discouraged, ...] = ()
+    fewest: int = 1
+    efficiency_fraction: float = 1.0
+    behind: bool = False
 
     @property
     def way(self) -> Way:
@@ -47,8 +56,8 @@ class TrainingDeployment:
 
     @property
     def precision(self) -> str:
-        """What weights are multiplied in."""
-        return self.trial.job.precision
+        """What weights are held in: the 4-bit base of QLoRA, else what they are multiplied in."""
+        return held_format(self.trial.job)
 
     @property
     def parallelism(self) -> Parallelism:
@@ -63,19 +72,17 @@ class TrainingDeployment:
 
     def value(self, name: str) -> float:
         """One predicted quantity."""
-        array = np.broadcast_to(getattr(self.trial.arrays, name), (len(self.trial.ways),))
-        return float(array[self.row])
+        return self.trial.value(self.row, name)
 
     @property
     def spread_factor(self) -> float:
         """What a time is multiplied and divided by for its range."""
-        spread = np.broadcast_to(self.trial.coefficients.spread_factor, (len(self.trial.ways),))
-        return float(spread[self.row])
+        return self.trial.spread_factor(self.row)
 
     @property
     def duration_s(self) -> Range:
-        """Tokens over tokens a second, failures and checkpoints aside."""
-        return Range.around(self.tokens / self.value("tokens_per_s"), factor=self.spread_factor)
+        """The whole run, its start, checkpoints and failures counted."""
+        return self.course.duration_s
 
     @property
     def usd_per_run(self) -> Range | None:
@@ -87,7 +94,9 @@ class TrainingDeployment:
         return Range(low=hours.low * hourly.low, mid=hours.mid * hourly.mid, high=hours.high * hourly.high)
 
     def metric(self, question: Question) -> Range:
-        """Duration for time-to-train; USD of the run for training-cost (infinite without a price)."""
+        """Duration for time-to-train; USD of the run for training-cost (infinite without a price, or behind)."""
+        if self.behind:
+            return Range.around(float("inf"), factor=1.0)
         if question.order_by == "time-to-train":
             return self.duration_s
         return self.usd_per_run or Range.around(float("inf"), factor=1.0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chipwise.decide.advice import Cost, Option, PrecisionChoice, Run, Scale, Sizing
+from chipwise.decide.advice import Cost, Option, PrecisionChoice, Scale, Sizing
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.training.answers import Row, memory_object, training_object
 from chipwise.decide.training.runs import run_of
+from chipwise.decide.training.scaling import user_bars
 from chipwise.guide import grade
-from chipwise.memory.training_recipes import recipe_of
+from chipwise.precision import legal_precisions
 from chipwise.units import show_count, show_seconds, show_usd
 
 if TYPE_CHECKING:
@@ -20,28 +21,15 @@ if TYPE_CHECKING:
     from chipwise.decide.training.deployment import TrainingDeployment
 
 
-def row_of(deployment: TrainingDeployment) -> Row:
-    """The deployment's row of its trial."""
-    return Row(
-        memory=deployment.trial.memory,
-        arrays=deployment.trial.arrays,
-        recipe=recipe_of(deployment.trial.job),
-        spread_factor=deployment.spread_factor,
-        row=deployment.row,
-        rows=len(deployment.trial.ways),
-    )
-
-
 def training_option(question: Question, deployment: TrainingDeployment, rank: int, ties: tuple[int, ...]) -> Option:
     """The full option of a picked run."""
-    platform, row = deployment.way.platform, row_of(deployment)
-    memory = memory_object(row, platform.chip, platform.device_memory_bytes, deployment.notes)
-    memory["chips"] = deployment.chips
+    platform, row = deployment.way.platform, Row(trial=deployment.trial, row=deployment.row)
+    memory = memory_object(row, deployment.notes)
     training = training_object(row)
     pretrain = question.training.method == "pretrain"
     site = Site(instance=deployment.instance, chip=platform.chip, nodes=deployment.instances, chips=deployment.chips)
     checks = feature_checks(site, params=float(question.model.params_total), training=True, pretrain=pretrain)
-    run = run_of(question, deployment)
+    run = run_of(deployment)
     return Option(
         rank=rank,
         tied_with=ties,
@@ -53,7 +41,7 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
         replicas=1,
         devices_per_replica=deployment.way.devices,
         parallelism=deployment.parallelism,
-        precision=_precision(deployment),
+        precision=_precision(question, deployment),
         engine=deployment.trial.scheme.trainer,
         settings=_settings(question, deployment),
         memory=memory,
@@ -63,7 +51,7 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
         rating_mfu=grade("mfu", "mean", training["mfu_fraction"].mid),
         run=run,
         sizing=_sizing(deployment),
-        cost=_cost(question, deployment, run),
+        cost=_cost(question, deployment),
         infrastructure=tuple(checks),
         pools=None,
         sharing=None,
@@ -71,7 +59,10 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
         regions=offered_here(question, deployment),
         reasons=tuple(_reasons(question, deployment, training)),
         risks=tuple(_risks(question, deployment)),
-        discouraged_by=tuple(discouraged(checks, 1.0 - training["communication_efficiency"].overall.mid)),
+        discouraged_by=(
+            *deployment.discouraged_by,
+            *discouraged(checks, 1.0 - training["communication_efficiency"].overall.mid),
+        ),
         evidence="calibrated",
     )
 
@@ -90,11 +81,20 @@ def _performance(deployment: TrainingDeployment, training: dict[str, Any], memor
     }
 
 
-def _precision(deployment: TrainingDeployment) -> PrecisionChoice:
+def _precision(question: Question, deployment: TrainingDeployment) -> PrecisionChoice:
+    held, compute = deployment.precision, deployment.trial.job.precision
     quality = {"loss": "none", "source": "guide A:287: keep the precision the model is trained in"}
-    return PrecisionChoice(
-        weights=deployment.precision, kv=deployment.precision, compute=deployment.precision, quality=dict(quality)
-    )
+    if held != compute:
+        quality = _loss_of(question, held)
+    return PrecisionChoice(weights=held, kv=compute, compute=compute, quality=dict(quality))
+
+
+def _loss_of(question: Question, held: str) -> dict[str, str]:
+    """What is said of a frozen base held in fewer bits; that nothing is, where no source speaks of the checkpoint."""
+    for one in legal_precisions(question.model):
+        if one.format == held and "train" in one.use:
+            return {"loss": f"{one.quality_loss} ({one.verdict})", "source": one.source}
+    return {"loss": "not stated", "source": f"no source speaks of {held} made from this checkpoint"}
 
 
 def _settings(question: Question, deployment: TrainingDeployment) -> dict[str, Any]:
@@ -112,18 +112,18 @@ def _settings(question: Question, deployment: TrainingDeployment) -> dict[str, A
 
 
 def _sizing(deployment: TrainingDeployment) -> Sizing:
+    fewest = deployment.fewest
     return Sizing(
-        chips_by_memory=deployment.chips,
-        instances_by_memory=deployment.instances,
+        chips_by_memory=fewest * (deployment.instance.chips or 1),
+        instances_by_memory=fewest,
         instances_by_throughput=deployment.instances,
         ha_factor=1.0,
-        binding="goal",
+        binding="memory" if deployment.instances == fewest else "goal",
     )
 
 
-def _cost(question: Question, deployment: TrainingDeployment, run: Run) -> Cost:
+def _cost(question: Question, deployment: TrainingDeployment) -> Cost:
     found = deployment.quote
-    del run
     return Cost(
         usd_per_hour=deployment.usd_per_hour,
         usd_per_million_output_tokens=None,
@@ -147,20 +147,27 @@ def _scale(deployment: TrainingDeployment) -> Scale:
 
 
 def _reasons(question: Question, deployment: TrainingDeployment, training: dict[str, Any]) -> Iterator[str]:
-    took, run = deployment.duration_s, question.training
+    took, run, course = deployment.duration_s, question.training, deployment.course
     span = f"{show_seconds(took.low)} to {show_seconds(took.high)}"
     yield f"{show_count(run.tokens)} tokens in {show_seconds(took.mid)} ({span})"
-    if run.deadline_s is not None:
-        yield f"deadline {show_seconds(run.deadline_s)}"
+    lost = 1.0 - course.goodput_fraction
+    start = f"{show_seconds(course.start_s)} to start (assumed: as a restart)"
+    yield f"of it {start}, and {lost:.1%} of the rest for checkpoints, failures and what they lose"
+    deadline_s = user_bars(question).deadline_s
+    if deadline_s is not None:
+        yield f"deadline {show_seconds(deadline_s)}"
     rate = training["tokens_per_s"]
     yield f"{show_count(rate.mid)} tokens/s, MFU {training['mfu_fraction'].mid:.0%}"
+    if deployment.instances > deployment.fewest:
+        kept = f"{deployment.efficiency_fraction:.0%} of the efficiency of {deployment.fewest}"
+        yield f"{deployment.instances} instances keep {kept}, the fewest that hold the run"
     cost = deployment.usd_per_run
     if cost is not None and deployment.quote is not None:
         yield f"{show_usd(cost.mid)} for the run: {deployment.quote.why}"
 
 
 def _risks(question: Question, deployment: TrainingDeployment) -> Iterator[str]:
-    deadline_s = question.training.deadline_s
+    deadline_s = user_bars(question).deadline_s
     if deadline_s is not None and deployment.duration_s.high > deadline_s:
         yield f"may take {show_seconds(deployment.duration_s.high)} (upper end of the range), past the deadline"
     budget = question.budget_usd
@@ -168,4 +175,6 @@ def _risks(question: Question, deployment: TrainingDeployment) -> Iterator[str]:
         yield f"may cost {show_usd(deployment.usd_per_run.high)} (upper end of the range), over the budget"
     if deployment.instances > 1:
         yield f"{deployment.instances} instances must be had at once: reserve them or take a Capacity Block"
+    if deployment.instance.kind == "neuron":
+        yield "the first compilation of the graphs is not counted: no source that was read times it"
     yield from deployment.notes

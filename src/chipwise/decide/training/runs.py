@@ -1,19 +1,25 @@
-"""A run as a whole: how long, what a checkpoint weighs, how often to write one, what interruptions cost."""
+"""A run as a whole: how long with its start and its failures, what a checkpoint weighs, what interruptions cost."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipwise.decide.advice import Run
 from chipwise.facts import read_rows
 from chipwise.perf import training_run as run_arithmetic
+from chipwise.units import Range
 
 if TYPE_CHECKING:
+    from chipwise.catalog import Instance
+    from chipwise.cost import Quote
     from chipwise.decide.question import Question
     from chipwise.decide.training.deployment import TrainingDeployment
-    from chipwise.units import Range
+    from chipwise.decide.training.trials import Trial
 
 DATA = Path(__file__).parent.parent / "data"
 COLUMNS = ("key", "value", "unit", "kind", "source", "where", "read_on")
@@ -21,11 +27,78 @@ SECONDS_PER_MONTH = 30 * 86400.0
 BYTES_PER_STATE = 12.0
 
 
-def checkpoint_bytes(question: Question, deployment: TrainingDeployment) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How a run goes by the clock. `duration_s` is all that is paid for, and what every other figure follows from.
+
+    `work_s` trains; `goodput_fraction` is its share of the time after the start. `interruptions` are Spot's, over the
+    whole run (None: not Spot, or no rate is printed).
+    """
+
+    work_s: float
+    start_s: float
+    goodput_fraction: float
+    checkpoint_bytes: float
+    checkpoint_interval_s: float
+    duration_s: Range
+    interruptions: Range | None
+
+
+def duration_s(*, work_s: float, goodput_fraction: float, start_s: float, spread_factor: float) -> Range:
+    """Seconds from the first to the last that is paid: `start + work / goodput`; only the work is uncertain.
+
+    >>> duration_s(work_s=900.0, goodput_fraction=0.9, start_s=600.0, spread_factor=2.0)
+    Range(low=1100.0, mid=1600.0, high=2600.0)
+    """
+    work = Range.around(work_s / goodput_fraction, factor=spread_factor)
+    return Range(low=start_s + work.low, mid=start_s + work.mid, high=start_s + work.high)
+
+
+def time_between_stops_s(*, mtbf_s: float, interruptions_per_s: float) -> float:
+    """Mean seconds between stops of either cause, failures or Spot: `1 / (1 / MTBF + rate)`.
+
+    >>> time_between_stops_s(mtbf_s=1000.0, interruptions_per_s=0.001)
+    500.0
+    """
+    return 1.0 / (1.0 / mtbf_s + interruptions_per_s)
+
+
+def course_of(question: Question, trial: Trial, row: int, instance: Instance, quote: Quote | None) -> Course:
+    """The course of one row on one size.
+
+    A start takes what the table of failures gives a restart: nothing that was read times boot, loading or the first
+    compilation apart. A checkpoint is written at the interval that loses least, and at the latest when the run ends.
+    """
+    way = trial.ways[row]
+    size_bytes = checkpoint_bytes(question, trial, row)
+    write_s = checkpoint_write_s(size_bytes=size_bytes, clients=way.nodes)
+    monthly = spot_interruptions(question, instance, quote)
+    per_s = 0.0 if monthly is None else monthly.mid * way.nodes / SECONDS_PER_MONTH
+    mtbf_s = float(run_arithmetic.mean_time_between_failures_s(way.nodes * (instance.chips or 1)))
+    stops_s = time_between_stops_s(mtbf_s=mtbf_s, interruptions_per_s=per_s)
+    work_s = question.training.tokens / trial.value(row, "tokens_per_s")
+    best_s = float(run_arithmetic.checkpoint_interval_s(write_s=write_s, mtbf_s=stops_s))
+    interval_s, restart_s = min(best_s, work_s), run_arithmetic.restart_s()
+    good = float(
+        run_arithmetic.goodput_fraction(write_s=write_s, interval_s=interval_s, mtbf_s=stops_s, restart_s=restart_s)
+    )
+    took = duration_s(work_s=work_s, goodput_fraction=good, start_s=restart_s, spread_factor=trial.spread_factor(row))
+    return Course(
+        work_s=work_s,
+        start_s=restart_s,
+        goodput_fraction=good,
+        checkpoint_bytes=size_bytes,
+        checkpoint_interval_s=interval_s,
+        duration_s=took,
+        interruptions=None if monthly is None else monthly.scaled(way.nodes * took.mid / SECONDS_PER_MONTH),
+    )
+
+
+def checkpoint_bytes(question: Question, trial: Trial, row: int) -> float:
     """Weights and optimizer states as they are written: of all parameters, or of the adapters alone."""
-    job = deployment.trial.job
-    held = deployment.trial.memory_of(deployment.row, "adapters_bytes") if job.adapts else 0.0
-    adapters = held * deployment.way.tp * deployment.way.pp / BYTES_PER_STATE
+    job, way = trial.job, trial.ways[row]
+    held = trial.memory_of(row, "adapters_bytes") if job.adapts else 0.0
+    adapters = held / way.platform.chip.cores * way.tp * way.pp / BYTES_PER_STATE
     return run_arithmetic.checkpoint_bytes(params=float(question.model.params_total), adapter_params=adapters, job=job)
 
 
@@ -39,41 +112,45 @@ def checkpoint_write_s(*, size_bytes: float, clients: int) -> float:
     return size_bytes / (_storage()["checkpoint_write"] * clients)
 
 
-def run_of(question: Question, deployment: TrainingDeployment) -> Run:
-    """The run with failures and checkpoints counted into its duration."""
-    size_bytes = checkpoint_bytes(question, deployment)
-    write_s = checkpoint_write_s(size_bytes=size_bytes, clients=deployment.instances)
-    mtbf_s = float(run_arithmetic.mean_time_between_failures_s(deployment.chips))
-    interval_s = float(run_arithmetic.checkpoint_interval_s(write_s=write_s, mtbf_s=mtbf_s))
-    good = run_arithmetic.goodput_fraction(
-        write_s=write_s, interval_s=interval_s, mtbf_s=mtbf_s, restart_s=run_arithmetic.restart_s()
-    )
-    took = deployment.duration_s.scaled(1.0 / float(good))
-    return Run(
-        duration_s=took,
-        chip_hours=run_arithmetic.chip_hours(duration_s=took, chips=deployment.chips),
-        tokens=deployment.tokens,
-        checkpoint_bytes=size_bytes,
-        checkpoint_interval_s=interval_s,
-        interruption_cost_usd=_interruptions(question, deployment, interval_s),
-    )
+def spot_interruptions(question: Question, instance: Instance, quote: Quote | None) -> Range | None:
+    """Share of instances of the size that Spot takes back in a month; None where Spot is not bought or no rate known.
 
-
-def _interruptions(question: Question, deployment: TrainingDeployment, interval_s: float) -> Range | None:
-    """What Spot interruptions cost; None unless Spot is bought and the Spot Advisor printed the size's rate.
-
-    Each instance is taken back at the middle of the monthly band printed for the regions asked for.
+    The means of the bands that the Spot Advisor printed for the regions asked for, or of all regions where it
+    printed none of these.
     """
-    hourly = deployment.usd_per_hour
-    if deployment.quote is None or deployment.quote.term != "spot" or hourly is None:
+    if quote is None or quote.term != "spot":
         return None
-    bands = [
-        one for one in question.catalog.spot_history(deployment.instance.name) if one.region in question.policy.regions
-    ]
+    printed = question.catalog.spot_history(instance.name)
+    bands = [one for one in printed if one.region in question.policy.regions] or printed
     if not bands:
         return None
-    monthly = sum(one.interruption_low_fraction + one.interruption_high_fraction for one in bands) / len(bands) / 2.0
-    count = monthly * deployment.duration_s.mid / SECONDS_PER_MONTH * deployment.instances
-    return run_arithmetic.interruption_cost_usd(
-        interruptions=count, interval_s=interval_s, restart_s=run_arithmetic.restart_s(), usd_per_hour=hourly
+    low = float(np.mean([one.interruption_low_fraction for one in bands]))
+    high = float(np.mean([one.interruption_high_fraction for one in bands]))
+    return Range(low=low, mid=(low + high) / 2.0, high=high)
+
+
+def run_of(deployment: TrainingDeployment) -> Run:
+    """What is printed of a run."""
+    course = deployment.course
+    return Run(
+        duration_s=course.duration_s,
+        chip_hours=run_arithmetic.chip_hours(duration_s=course.duration_s, chips=deployment.chips),
+        tokens=deployment.tokens,
+        checkpoint_bytes=course.checkpoint_bytes,
+        checkpoint_interval_s=course.checkpoint_interval_s,
+        interruption_cost_usd=_interruptions(deployment),
     )
+
+
+def _interruptions(deployment: TrainingDeployment) -> Range | None:
+    """What Spot's interruptions are expected to cost, a part of the cost of the run: work lost and restarts, paid."""
+    count, hourly = deployment.course.interruptions, deployment.usd_per_hour
+    if count is None or hourly is None:
+        return None
+    each = run_arithmetic.interruption_cost_usd(
+        interruptions=1.0,
+        interval_s=deployment.course.checkpoint_interval_s,
+        restart_s=run_arithmetic.restart_s(),
+        usd_per_hour=hourly,
+    )
+    return Range(low=count.low * each.low, mid=count.mid * each.mid, high=count.high * each.high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -11,12 +12,22 @@ from chipwise.decide.found import Found
 from chipwise.decide.platforms import platforms_of
 from chipwise.decide.training.deployment import TrainingDeployment
 from chipwise.decide.training.rollout import rollout_seconds
+from chipwise.decide.training.runs import course_of
+from chipwise.decide.training.scaling import (
+    bar_failure,
+    chosen,
+    compared,
+    default_bars,
+    loosened,
+    pays,
+    user_bars,
+)
 from chipwise.decide.training.trainers import Trainers, trainers_of
 from chipwise.decide.training.trials import trial, ways_of
 from chipwise.memory.training_job import Recompute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
@@ -26,17 +37,19 @@ if TYPE_CHECKING:
     from chipwise.decide.training.trials import Trial, Way
 
 Quotes = dict[str, "Quote | None"]
+Fleets = dict[str, dict[int, TrainingDeployment]]
+"""By size and number of instances the fastest run."""
 
 
 def search_training(question: Question, instances: Sequence[Instance], quotes: Quotes) -> Found:
-    """Size and time every way; keep per size and number of nodes the fastest that fits.
+    """Size and time every way; keep per size the fleets that pay and meet the bars, the fastest run of each.
 
     Args:
         question: model, run, policy.
         instances: sizes to try.
         quotes: those of them that may be bought here, with their price.
     """
-    found = Found()
+    found, fleets = Found(), Fleets()
     schemes: dict[Scheme, list[tuple[Platform, Trainers]]] = {}
     for platform in platforms_of(instances, question.catalog.chips):
         trainers = trainers_of(question, platform.chip)
@@ -50,17 +63,19 @@ def search_training(question: Question, instances: Sequence[Instance], quotes: Q
     for scheme, seats in schemes.items():
         ways = [way for platform, trainers in seats for way in ways_of(question, platform, trainers, scheme)]
         if ways:
-            notes = {platform.chip.id: trainers.notes for platform, trainers in seats}
+            known = {platform.chip.id: trainers for platform, trainers in seats}
             rollout_s = rollout_seconds(question, ways)
             trials = [trial(question, scheme, mode, ways, rollout_s) for mode in modes]
-            _gather(question, trials, notes, quotes, found)
+            for one in _gather(question, trials, known, quotes, found):
+                _keep_faster(fleets, one)
+    _judge(question, {name: compared(list(of_size.values())) for name, of_size in fleets.items()}, found)
     return found
 
 
 def _gather(
-    question: Question, trials: Sequence[Trial], notes: dict[str, tuple[str, ...]], quotes: Quotes, found: Found
-) -> None:
-    """Per platform and nodes the fastest row that fits, over all recomputation modes."""
+    question: Question, trials: Sequence[Trial], known: dict[str, Trainers], quotes: Quotes, found: Found
+) -> Iterator[TrainingDeployment]:
+    """Per platform and nodes the fastest row that fits, over all recomputation modes, on each of its sizes."""
     ways = trials[0].ways
     found.layouts_tried.append(len(ways) * len(trials))
     times = np.stack([np.where(one.short_bytes > 0, np.inf, one.arrays.step_s) for one in trials])
@@ -76,17 +91,34 @@ def _gather(
             found.fail(way.platform.members, _memory_failure(way, float(short[:, place].min())))
             continue
         found.held.update(one.name for one in way.platform.members)
+        trainers = known[way.platform.chip.id]
         for instance in way.platform.members:
             if instance.name in quotes:
-                deployment = TrainingDeployment(
-                    instance=instance,
-                    trial=trials[int(mode)],
-                    row=place[int(column)],
-                    tokens=question.training.tokens,
-                    notes=notes[way.platform.chip.id],
-                    quote=quotes[instance.name],
-                )
-                _judge(question, deployment, found)
+                at = (trials[int(mode)], place[int(column)])
+                yield _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
+
+
+def _deployed(
+    question: Question, at: tuple[Trial, int], instance: Instance, *, quote: Quote | None, trainers: Trainers
+) -> TrainingDeployment:
+    laid, row = at
+    return TrainingDeployment(
+        instance=instance,
+        trial=laid,
+        row=row,
+        tokens=question.training.tokens,
+        notes=trainers.notes,
+        quote=quote,
+        course=course_of(question, laid, row, instance, quote),
+        discouraged_by=trainers.discouraged_by,
+    )
+
+
+def _keep_faster(fleets: Fleets, one: TrainingDeployment) -> None:
+    of_size = fleets.setdefault(one.instance.name, {})
+    other = of_size.get(one.instances)
+    if other is None or one.duration_s.mid < other.duration_s.mid:
+        of_size[one.instances] = one
 
 
 def _memory_failure(way: Way, short_bytes: float) -> Failure:
@@ -101,22 +133,16 @@ def _memory_failure(way: Way, short_bytes: float) -> Failure:
     )
 
 
-def _judge(question: Question, deployment: TrainingDeployment, found: Found) -> None:
-    """Keep a run that meets its deadline; note how far the others miss it."""
-    deadline_s = question.training.deadline_s
-    took_s = deployment.duration_s.mid
-    if deadline_s is None or took_s <= deadline_s:
-        found.add(deployment)
-        return
-    found.fail(
-        [deployment.instance],
-        Failure(
-            stage="slo",
-            distance=took_s / deadline_s,
-            reason=f"takes {took_s / 86400:.3g} days on {deployment.instances} (deadline {deadline_s / 86400:.3g})",
-            source="training prediction",
-            change=f"a deadline {took_s / deadline_s:.2f} times as long, or a faster size",
-            shortfall={"value": took_s - deadline_s, "unit": "s"},
-            nearest={"instances": deployment.instances, "days": took_s / 86400},
-        ),
-    )
+def _judge(question: Question, fleets: dict[str, list[TrainingDeployment]], found: Found) -> None:
+    """Keep of every size what the bars leave; note how far the others miss them."""
+    bars, default = [user_bars(question)], default_bars(question)
+    if default is not None:
+        worthwhile = [one for of_size in fleets.values() for one in of_size if pays(one)]
+        bars.append(loosened(default, worthwhile, question))
+    kept = {name: chosen(of_size, bars) for name, of_size in fleets.items()}
+    supported = any(not one.discouraged_by for of_size in kept.values() for one in of_size)
+    for name, of_size in fleets.items():
+        for one in kept[name]:
+            found.add(replace(one, behind=supported and bool(one.discouraged_by)))
+        if not kept[name]:
+            found.fail([of_size[0].instance], bar_failure(of_size, bars))

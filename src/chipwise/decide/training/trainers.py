@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.decide.advice import Discouraged
 from chipwise.decide.failures import Refusal
 from chipwise.engines import neuron_support
 from chipwise.memory.training_job import ADAPTER_METHODS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from chipwise.catalog import Chip
     from chipwise.decide.question import Question
+    from chipwise.engines import NeuronSupport
     from chipwise.memory.training_job import Shard
 
 
@@ -31,6 +35,7 @@ class Trainers:
     schemes: tuple[Scheme, ...]
     tp: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
+    discouraged_by: tuple[Discouraged, ...] = ()
 
 
 FULLY_SHARDED = Scheme(trainer="fsdp", shard="zero3", split=False)
@@ -39,6 +44,7 @@ ADAPTERS = (
     Scheme(trainer="hf", shard="none", split=False),
     Scheme(trainer="hf", shard="zero3", split=False),
 )
+QUANTISED = frozenset({"qlora"})
 NEURON = (Scheme(trainer="neuron", shard="zero1", split=True),)
 
 
@@ -73,6 +79,22 @@ def _neuron(question: Question, chip: Chip) -> Trainers | Refusal:
         return Refusal(
             rule="support", reason=verdict.why, source=verdict.source, change="a validated port", known=False
         )
+    if question.training.method in QUANTISED and "nf4" not in verdict.formats:
+        named = " ".join(verdict.formats) or "no format"
+        why = f"no page of {verdict.stack} names a 4-bit base (it names {named}): QLoRA would not run"
+        return Refusal(rule="precision", reason=why, source=verdict.source, change="--for lora, or an NVIDIA size")
     pin = (f"pin Neuron SDK {verdict.sdk_pin}: later releases do not train it",) if verdict.sdk_pin else ()
     words = f"{verdict.stack}: {verdict.constraints or verdict.why}"
-    return Trainers(schemes=NEURON, tp=frozenset(verdict.tp), notes=(words, *pin))
+    return Trainers(
+        schemes=NEURON, tp=frozenset(verdict.tp), notes=(words, *pin), discouraged_by=tuple(_past_support(verdict))
+    )
+
+
+def _past_support(verdict: NeuronSupport) -> Iterator[Discouraged]:
+    """A stack whose support has ended still trains: it is discouraged, and stands behind every supported one."""
+    if verdict.level == "end-of-support":
+        yield Discouraged(
+            rule="support: end of support",
+            why=f"{verdict.stack}: {verdict.constraints} ({verdict.source})",
+            penalty="stands behind every run on a supported stack, whatever it costs",
+        )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.memory.training import RolesInput, TrainingMemory, TrainingMemoryInput, training_memory
+from chipwise.decide.training.dequantisation import step_unpacking_s, with_unpacking
+from chipwise.memory.training import RolesInput, TrainingMemoryInput
+from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
 from chipwise.parallelism import tp_problem
 from chipwise.perf.hardware import hardware_of, stack
@@ -65,16 +67,40 @@ class Trial:
     scheme: Scheme
     recompute: Recompute
     ways: Sequence[Way]
-    job: TrainingJob
-    layout: TrainingLayout
-    memory: TrainingMemory
+    asked: TrainingMemoryInput
+    memory: TrainingMemoryAnswer
     arrays: TrainingArrays
     coefficients: TrainingCoefficients
     short_bytes: Floats
+    unpacking_s: Floats
+    """Seconds of a step on unpacking a base of few bits; they are part of `arrays.terms.elementwise_s`."""
 
     def memory_of(self, row: int, name: str) -> float:
-        """One memory term of one row, per device."""
-        return float(np.broadcast_to(getattr(self.memory, name), (len(self.ways),))[row])
+        """One memory term of one row, per chip."""
+        return float(np.broadcast_to(getattr(self.memory.budget, name), (len(self.ways),))[row])
+
+    def value(self, row: int, name: str) -> float:
+        """One predicted quantity of one row."""
+        return float(np.broadcast_to(getattr(self.arrays, name), (len(self.ways),))[row])
+
+    def spread_factor(self, row: int) -> float:
+        """What a time of one row is multiplied and divided by for its range."""
+        return float(np.broadcast_to(self.coefficients.spread_factor, (len(self.ways),))[row])
+
+    @property
+    def job(self) -> TrainingJob:
+        """What is trained and how; its numbers are arrays over the ways."""
+        return self.asked.job
+
+    def asked_of(self, row: int) -> TrainingMemoryInput:
+        """The memory question of one row, in scalars."""
+        job = replace(self.job, **_at(self.job, ("micro_batch", "micro_batches"), row))
+        layout = replace(self.asked.layout, **_at(self.asked.layout, ("tp", "pp", "ep", "dp"), row))
+        return replace(self.asked, job=job, layout=layout)
+
+
+def _at(owner: TrainingJob | TrainingLayout, names: Sequence[str], row: int) -> dict[str, Any]:
+    return {name: float(np.ravel(getattr(owner, name))[row]) for name in names}
 
 
 def ways_of(question: Question, platform: Platform, trainers: Trainers, scheme: Scheme) -> Iterator[Way]:
@@ -206,31 +232,29 @@ def trial(
         rollout_s: seconds of generation a step, by row; None where nothing is generated.
     """
     job, layout = _job(question.training, scheme, recompute, ways), _layout(scheme, ways)
-    memory = training_memory(
-        TrainingMemoryInput(model=question.model, layout=layout, job=job, roles=roles_of(question))
-    )
+    asked = TrainingMemoryInput(model=question.model, layout=layout, job=job, roles=roles_of(question))
+    cores = _column([float(way.platform.chip.cores) for way in ways])
+    capacity = _column([way.platform.device_memory_bytes for way in ways]) * cores
+    memory = size_training(asked, capacity_bytes=capacity, devices_per_chip=cores)
     coefficients = _coefficients(scheme, ways)
-    arrays = step_arrays(
-        TrainingInput(
-            model=question.model,
-            layout=layout,
-            job=job,
-            fabric=_fabric(scheme, ways),
-            coefficients=coefficients,
-            devices_per_chip=_column([float(way.platform.chip.cores) for way in ways]),  # type: ignore[arg-type]
-            rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s),
-        )
+    given = TrainingInput(
+        model=question.model,
+        layout=layout,
+        job=job,
+        fabric=_fabric(scheme, ways),
+        coefficients=coefficients,
+        devices_per_chip=cores,
+        rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s),
     )
-    capacity = _column([way.platform.device_memory_bytes for way in ways])
-    short = np.broadcast_to(memory.total_bytes, (len(ways),)) - capacity
+    unpacking_s = step_unpacking_s(given)
     return Trial(
         scheme=scheme,
         recompute=recompute,
         ways=ways,
-        job=job,
-        layout=layout,
+        asked=asked,
         memory=memory,
-        arrays=arrays,
+        arrays=with_unpacking(step_arrays(given), unpacking_s),
         coefficients=coefficients,
-        short_bytes=np.maximum(short, 0.0),
+        short_bytes=np.broadcast_to(memory.shortfall_bytes, (len(ways),)),
+        unpacking_s=np.broadcast_to(unpacking_s, (len(ways),)),
     )

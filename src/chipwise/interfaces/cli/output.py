@@ -98,12 +98,26 @@ def json_text(answer: Mapping[str, Any]) -> str:
 
 
 def write(text: str) -> None:
-    """One text to stdout. A reader who has left (`| head`) is met here, in silence, and not at exit."""
+    """One text to stdout. A reader who has left (`| head`) is met here, in silence, and not at exit.
+
+    Raises:
+        InputError: the disk that stdout is sent to is full, or gone.
+    """
     try:
         sys.stdout.write(writable(text.rstrip("\n")) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _to_nowhere()
+    except OSError as error:
+        _to_nowhere()
+        raise InputError(
+            "the answer could not be written", why=str(error.strerror or error), fix="send stdout where there is room"
+        ) from error
+
+
+def _to_nowhere() -> None:
+    """What is still buffered must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def writable(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
@@ -19,7 +20,7 @@ MODULES: dict[str, str] = {
     "audio": (
         "wav2vec2 hubert unispeech wavlm qwen2_audio voxtral voxtral_encoder "
         "audioflamingo3_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder qwen3_asr "
-        "vibevoice vibepod"
+        "vibevoice vibepod hifigan speecht5_hifigan"
     ),
     "bert": (
         "bert megatron-bert ernie layoutlm roberta xlm-roberta camembert data2vec-text "
@@ -33,9 +34,10 @@ MODULES: dict[str, str] = {
     "cnn": (
         "resnet regnet convnext convnextv2 efficientnet mobilenet_v1 mobilenet_v2 detr table-transformer segformer"
     ),
-    "cohere": "cohere cohere2",
+    "cohere": "cohere cohere2 cohere2_moe",
     "deepseek": (
-        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 longcat_flash minicpm3 youtu"
+        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 longcat_flash minicpm3 youtu "
+        "mistral4 sarvam_mla"
     ),
     "deepseek_v4": "deepseek_v4 deepseek_ref",
     "dit": (
@@ -44,14 +46,15 @@ MODULES: dict[str, str] = {
         "HunyuanDiT2DModel SanaTransformer2DModel AuraFlowTransformer2DModel "
         "Lumina2Transformer2DModel"
     ),
+    "drafts": "eagle3 eagle dflash medusa",
     "encdec": (
         "t5 mt5 umt5 longt5 bart plbart mbart m2m_100 marian pegasus blenderbot blenderbot-small "
-        "bigbird_pegasus whisper qwen2_audio_encoder"
+        "bigbird_pegasus whisper trocr qwen2_audio_encoder"
     ),
     "exaone": "exaone4 exaone_moe",
     "gemma": "gemma gemma2 gemma3_text",
-    "gemma4": "gemma4_text gemma3n_text",
-    "generic": "generic",
+    "gemma4": "gemma4_text gemma3n_text gemma3n",
+    "generic": "generic generic_encoder",
     "glm": (
         "glm glm4 glm4_moe glm4v_text glm4v_moe_text solar_open sarvam_moe chatglm bailing_moe "
         "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense "
@@ -59,13 +62,13 @@ MODULES: dict[str, str] = {
     ),
     "gpt": ("gpt2 gpt-sw3 gpt_bigcode gpt_neo gpt_neox gptj codegen bloom mpt opt biogpt xglm ctrl openai-gpt falcon"),
     "gpt_oss": "gpt_oss",
-    "granite": "granite granitemoe granitemoeshared granitemoehybrid bamba falcon_h1",
-    "kimi": "kimi_linear",
-    "layered": "laguna mimo_v2_flash step3p5 afmoe lfm2 lfm2_moe llama4_text vaultgemma",
+    "granite": "granite granitemoe granitemoeshared granitemoehybrid bamba falcon_h1 granite_swa granitemoe_swa",
+    "kimi": "kimi_linear bailing_hybrid",
+    "layered": "laguna mimo_v2_flash step3p5 afmoe lfm2 lfm2_moe lfm3 llama4_text vaultgemma",
     "llama": (
         "llama mistral ministral ministral3 mixtral cwm helium smollm3 iquestcoder aquila yi "
         "xverse baichuan exaone arcee seed_oss ernie4_5 internlm internlm2 internlm3 bitnet "
-        "nanochat apertus"
+        "nanochat apertus jais2 diffllama doge apertus1p5_text jetmoe"
     ),
     "llava": (
         "llava llava_next llava_next_video llava_onevision vipllava gemma3 shieldgemma2 paligemma "
@@ -76,12 +79,12 @@ MODULES: dict[str, str] = {
     "minimax": "minimax minimax_text_01 minimax_m1 minimax_m2 minimax_m3 minimax_m3_vl_text",
     "mixed_vlm": "mixed_vlm",
     "nemotron": "nemotron_h nemotron-nas nemotron_nas deci",
-    "olmo": "olmo olmo2 olmo3 olmoe flex_olmo",
+    "olmo": "olmo_hybrid olmo olmo2 olmo3 olmoe flex_olmo",
     "omni": "qwen2_5_omni qwen2_5_omni_thinker qwen3_omni_moe_thinker",
     "phi": "phi phi-msft phi3 phi3small phimoe stablelm starcoder2 persimmon nemotron orion",
     "qwen": (
         "qwen qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text mimo qwen3 qwen3_vl_text "
-        "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text"
+        "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text mellum"
     ),
     "qwen_next": "qwen3_next qwen3_5_moe_text qwen3_5_text",
     "qwen_vl": (
@@ -89,7 +92,9 @@ MODULES: dict[str, str] = {
         "qwen2_5_vl_vision qwen2_5_omni_vision_encoder qwen3_vl_vision qwen3_vl_moe_vision "
         "qwen3_omni_moe_vision_encoder qwen3_5_vision qwen3_5_moe_vision"
     ),
-    "remote": "minicpmv4_6 phi3_v minicpmv deepseek_vl_v2 falcon_perception",
+    "recommend": "dlrm tabnet",
+    "pairs": "vision-encoder-decoder speech-encoder-decoder encoder-decoder vision-text-dual-encoder",
+    "remote": "multi_modality minicpmv4_6 phi3_v minicpmv deepseek_vl_v2 falcon_perception",
     "sam": "sam",
     "swin": "swin swinv2 donut-swin",
     "unet": ("UNet2DConditionModel UNet3DConditionModel ControlNetModel AutoencoderKL StableCascadeUNet"),
@@ -104,7 +109,10 @@ MODULES: dict[str, str] = {
         "clip_text_model siglip_text_model siglip2_text_model pixtral internvl_vision "
         "intern_vit_6b"
     ),
-    "vlm": ("llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_k3 minimax_m3_vl step3p7"),
+    "vlm": (
+        "llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_vl moonvit "
+        "kimi_k3 minimax_m3_vl step3p7"
+    ),
     "yolo": "yolo",
     "zamba": "zamba2",
 }
@@ -115,9 +123,13 @@ def _module_of() -> dict[str, str]:
     return {model_type: module for module, types in MODULES.items() for model_type in types.split()}
 
 
+def _listed() -> Any:
+    return import_module(f"{__name__}.listed")
+
+
 def known_types() -> list[str]:
     """Every model_type (or diffusers class) that has a reader."""
-    return sorted(_module_of())
+    return sorted({*_module_of(), *_listed().listed_types()})
 
 
 def reader(model_type: str) -> Reader | None:
@@ -128,6 +140,6 @@ def reader(model_type: str) -> Reader | None:
     """
     module = _module_of().get(model_type)
     if module is None:
-        return None
+        return _listed().read_listed if _listed().listed(model_type) else None
     readers: dict[str, Reader] = import_module(f"{__name__}.{module}").READERS
     return readers[model_type]

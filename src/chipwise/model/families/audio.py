@@ -290,7 +290,25 @@ def _diffusion_head(keys: Keys, hidden: int) -> Weights:
     )
 
 
+def hifigan(keys: Keys) -> Draft:
+    """HiFi-GAN as SpeechT5 and AudioLDM use it: transposed convolutions that halve the channels, residual blocks."""
+    keys.need(("upsample_initial_channel",), ("upsample_kernel_sizes",), ("resblock_kernel_sizes",))
+    width = keys.size("upsample_initial_channel")
+    kernels = keys.sizes("resblock_kernel_sizes")
+    dilations = [len(item) if isinstance(item, list) else 3 for item in keys.items("resblock_dilation_sizes")]
+    outer: Weights = conv("conv_pre", (width, keys.size("model_in_dim", default=80)), 7)
+    for taps in keys.sizes("upsample_kernel_sizes"):
+        half = width // 2
+        outer += (*matrix("upsampler", (width, half * taps), "other"), vector("upsampler.bias", half, "other"))
+        for kernel, count in zip(kernels, dilations or [3] * len(kernels), strict=False):
+            outer += conv("resblocks", (half, half), kernel) * (2 * count)
+        width = half
+    return Draft(kind="audio", outer=(*outer, *conv("conv_post", (1, width), 7)), hidden_size=width)
+
+
 READERS = {
+    "hifigan": hifigan,
+    "speecht5_hifigan": hifigan,
     "wav2vec2": wav2vec2,
     "hubert": wav2vec2,
     "unispeech": wav2vec2,

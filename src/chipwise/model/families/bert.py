@@ -112,7 +112,7 @@ def head(keys: Keys, hidden: int, embedding: int, style: Bert) -> Weights:
         return matrix("qa_outputs", (2, hidden), "head", bias=True)
     if name.endswith(("MaskedLM", "CausalLM", "LMHeadModel")) or not name:
         filler = mask_filler(keys, hidden, embedding) if style.mask_head else ()
-        return pooler if keys.nested else filler
+        return pooler if keys.nested and not name.endswith("CausalLM") else filler
     if name.endswith("ForPreTraining"):
         order = matrix("cls.seq_relationship", (2, hidden), "head", bias=True)
         return (*pooler, *mask_filler(keys, hidden, embedding), *order)

@@ -217,7 +217,7 @@ def mobilenet_v2(keys: Keys) -> Draft:
     return convolutional((*outer, *normed("conv_1x1", last, before, 1), *classified(keys, last)), last)
 
 
-def _timm_resnet(keys: Keys) -> tuple[Weights, int]:
+def frozen_resnet(keys: Keys) -> tuple[Weights, int]:
     """A ResNet that a detector names as its backbone, its batch norms frozen."""
     inner = keys.mapping("backbone_config")
     if inner.get("hidden_sizes"):
@@ -243,7 +243,7 @@ def detr(keys: Keys) -> Draft:
         count = keys.size(f"{name}_attention_heads", least=1)
         heads = Heads(hidden=hidden, query=count, kv=count, dim=divide(keys, hidden, count, "d_model"))
         sides.append(Side(count=keys.layers(f"{name}_layers"), heads=heads, ffn=keys.size(f"{name}_ffn_dim")))
-    seen, width = _timm_resnet(keys)
+    seen, width = frozen_resnet(keys)
     pre = keys.text("model_type") == "table-transformer"
     outer = (
         *seen,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from chipwise.model import keys as k
 from chipwise.model.blocks import Weights, vector
-from chipwise.model.decoder import Style, decoder, dims
+from chipwise.model.decoder import Style, decoder, dims, moe_plan
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
+from chipwise.model.mixture import Mix, mixture
 
 
 def cohere(keys: Keys) -> Draft:
@@ -29,4 +31,14 @@ def cohere2(keys: Keys) -> Draft:
     return decoder(keys, Style(bias=bias, norm_names=("input_layernorm",), tied=True, pattern=pattern))
 
 
-READERS = {"cohere": cohere, "cohere2": cohere2}
+def cohere2_moe(keys: Keys) -> Draft:
+    """Cohere 2 with experts: their width is the MLP's; dense layers first where the config says so."""
+    size = dims(keys)
+    bias = "qkvo" if keys.flag("attention_bias") else ""
+    pattern = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=4)
+    style = Style(bias=bias, norm_names=("input_layernorm",), tied=True, pattern=pattern)
+    ffns = mixture(keys, size.hidden, Mix(width=k.FFN), dense=("prefix_dense_intermediate_size", *k.FFN))
+    return decoder(keys, style, size=size, ffns=ffns, plan=moe_plan(keys, size.layers))
+
+
+READERS = {"cohere": cohere, "cohere2": cohere2, "cohere2_moe": cohere2_moe}

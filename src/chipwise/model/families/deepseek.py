@@ -120,4 +120,6 @@ READERS = {
     "longcat_flash": longcat,
     "minicpm3": minicpm3,
     "youtu": dense_mla,
+    "mistral4": deepseek,
+    "sarvam_mla": deepseek,
 }

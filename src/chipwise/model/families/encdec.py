@@ -52,11 +52,11 @@ def encoder_side(side: Side, name: str = "encoder", more: Weights = ()) -> Tower
     return Tower(name=name, layers=stack(side.count, weights, side.heads.attention(causal=False)), weights=more)
 
 
-def decoder_side(side: Side, *, cross_tokens: int = 0, cross: bool = True) -> tuple[Layer, ...]:
+def decoder_side(side: Side, *, cross_tokens: int = 0, cross: bool = True, cross_hidden: int = 0) -> tuple[Layer, ...]:
     """Decoder layers with cross-attention, whose keys and values over `cross_tokens` are a state of the sequence."""
     middle = ("encoder_attn_layer_norm",) if cross else ()
     names = ("self_attn_layer_norm", *middle, "final_layer_norm")
-    crossing = Projections(bias=side.bias, prefix="encoder_attn")
+    crossing = Projections(bias=side.bias, prefix="encoder_attn", kv_hidden=cross_hidden)
     weights = (
         *attention_weights(side.heads, Projections(bias=side.bias)),
         *(attention_weights(side.heads, crossing) if cross else ()),
@@ -238,6 +238,24 @@ def blenderbot_small(keys: Keys) -> Draft:
     return bart(keys, Bart(offset=0))
 
 
+def trocr(keys: Keys) -> Draft:
+    """TrOCR's decoder: BART's, over an image encoder of another width; small ones compute their positions."""
+    keys.need(("d_model",), ("decoder_layers",), k.VOCAB)
+    side = _bart_side(keys, "decoder", BART)
+    learned = keys.flag("use_learned_position_embeddings", default=True)
+    normed = keys.flag("layernorm_embedding", default=True)
+    hidden, vocab = side.heads.hidden, keys.size(*k.VOCAB)
+    around = _around(keys, hidden, Bart(learned=learned, embedding_norm=normed), "decoder")
+    return Draft(
+        kind="llm",
+        layers=decoder_side(side, cross_hidden=keys.maybe("cross_attention_hidden_size") or 0),
+        outer=(vocabulary(vocab, hidden, name="decoder.embed_tokens"), *around, *_head(keys, vocab, hidden)),
+        hidden_size=hidden,
+        vocab_size=vocab,
+        max_context_tokens=keys.maybe(*k.CONTEXT),
+    )
+
+
 def whisper(keys: Keys) -> Draft:
     """Whisper: two convolutions over the spectrogram, key projections without bias, cross-attention over the audio."""
     keys.need(("d_model",), ("encoder_layers",), ("decoder_layers",), k.VOCAB)
@@ -299,5 +317,6 @@ READERS = {
     "blenderbot-small": blenderbot_small,
     "bigbird_pegasus": bigbird_pegasus,
     "whisper": whisper,
+    "trocr": trocr,
     "qwen2_audio_encoder": whisper_encoder,
 }

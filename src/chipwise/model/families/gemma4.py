@@ -20,9 +20,12 @@ from chipwise.model.blocks import (
     vector,
 )
 from chipwise.model.decoder import NORM_FOUR, Dims, Style, causal_lm, dims, window_plan
+from chipwise.model.defaults import sized_tower
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
 from chipwise.model.mixture import Mix, mixture
+from chipwise.model.nested import part_keys, read_part, text_part
+from chipwise.model.spec import Tower
 
 
 def _shared_from(keys: Keys, layers: int) -> int:
@@ -162,4 +165,33 @@ def _altup(keys: Keys, size: Dims) -> Weights:
     )
 
 
-READERS = {"gemma4_text": gemma4_text, "gemma3n_text": gemma3n_text}
+def gemma3n(keys: Keys) -> Draft:
+    """Gemma 3n: MobileNet 5 sees (its total is published, not its layers), a Conformer hears, each behind a matrix."""
+    text = text_part(keys, default="gemma3n_text")
+    seen = part_keys(keys, "vision_config", default="gemma3n_vision")
+    name = seen.text("architecture", default="mobilenetv5_300m_enc")
+    params = sized_tower(name)
+    if params is None:
+        raise keys.missing(f"the sizes of vision_config (the tower is only named: {name})")
+    heard = part_keys(keys, "audio_config", default="gemma3n_audio", head="Gemma3nAudioEncoder")
+    tower = Tower(name="vision_tower", weights=matrix("all", (params, 1), "other"))
+    towers = (tower, read_part(heard).tower("audio_tower"))
+    between = (_embedder(seen, text.hidden_size, "vision"), _embedder(heard, text.hidden_size, "audio"))
+    return text.beside(*towers, *between, kind="vision-language")
+
+
+def _embedder(keys: Keys, out: int, name: str) -> Tower:
+    hidden = keys.size("hidden_size")
+    weights = (
+        table("embedding", keys.size("vocab_size", default=128), hidden),
+        *norms(("hard_embedding_norm", "soft_embedding_norm"), hidden),
+        *matrix("embedding_projection", (out, hidden), "other"),
+    )
+    return Tower(name=f"embed_{name}", weights=weights)
+
+
+READERS = {
+    "gemma4_text": gemma4_text,
+    "gemma3n_text": gemma3n_text,
+    "gemma3n": gemma3n,
+}

@@ -9,6 +9,7 @@ from typing import Any
 from chipwise.model import keys as k
 from chipwise.model.decoder import Style, decoder, dims
 from chipwise.model.draft import Draft
+from chipwise.model.families.bert import bert
 from chipwise.model.families.deepseek import deepseek
 from chipwise.model.families.glm import mixed
 from chipwise.model.keys import Keys
@@ -19,18 +20,39 @@ _NEEDED = (("hidden_size",), ("num_hidden_layers",), ("num_attention_heads",), (
 _STRANGE = (
     "mamba", "ssm", "linear_attn", "linear_num", "conv_kernel", "conv_l", "lru", "rwkv", "vision", "audio", "visual",
     "encoder", "decoder_", "block_configs", "hybrid", "altup", "state_size", "retention", "kv_shared", "per_layer_in",
-    "text_config", "latent_size",
+    "text_config", "latent_size", "cycles", "hc_mult", "gated_norm", "kv_source",
 )  # fmt: skip
 
 
 def generic_type(config: Mapping[str, Any]) -> bool:
     """Whether a config without a family says enough to be read as a plain decoder."""
-    named = config.get("architectures")
-    head = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
-    if not head.endswith(("ForCausalLM", "LMHeadModel")):
+    if not head_of(config).endswith(("ForCausalLM", "LMHeadModel")):
         return False
     strange = [name for name in config for part in _STRANGE if part in name.lower() and config[name]]
     return not strange and all(any(config.get(name) for name in group) for group in _NEEDED)
+
+
+def head_of(config: Mapping[str, Any]) -> str:
+    """The first architecture that a config names."""
+    named = config.get("architectures")
+    return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+
+
+_ENCODES = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "Model", "ForPreTraining")
+
+
+def encoder_type(config: Mapping[str, Any]) -> bool:
+    """Whether a config without a family says enough to be read as BERT: token types and learned positions too."""
+    said = (*_NEEDED, ("max_position_embeddings",), ("type_vocab_size",))
+    strange = [name for name in config for part in _STRANGE if part in name.lower() and config[name]]
+    return head_of(config).endswith(_ENCODES) and not strange and all(config.get(group[0]) for group in said)
+
+
+def generic_encoder(keys: Keys) -> Draft:
+    """An encoder with BERT's layers."""
+    name = keys.text("unknown_type", default="none")
+    warning = f"model_type {name!r} is not known: read as BERT by its keys, its tables and head may differ"
+    return replace(bert(keys), warnings=(warning,))
 
 
 def generic(keys: Keys) -> Draft:
@@ -53,4 +75,4 @@ def _read(keys: Keys) -> Draft:
     return mixed(keys, style, Mix(width=width, shared=shared))
 
 
-READERS = {"generic": generic}
+READERS = {"generic": generic, "generic_encoder": generic_encoder}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Block, Projections, assemble, attention_weights, mlp, norms
+from chipwise.model.blocks import Block, Projections, Weights, assemble, attention_weights, mlp, norms, vector
 from chipwise.model.decoder import NORM_PAIR, Dims, Style, causal_lm, decoder, dims
 from chipwise.model.draft import Draft
 from chipwise.model.families.llama import llama
@@ -97,7 +97,26 @@ def _with_state(block: Block, state_bytes: int) -> Block:
     return replace(block, attention=replace(block.attention, state_bytes_per_sequence=state_bytes))
 
 
+def _sinks(keys: Keys) -> Weights:
+    heads = keys.size(*k.HEADS)
+    return (vector("self_attn.sinks", heads, "attention", units=heads),)
+
+
+def granite_swa(keys: Keys) -> Draft:
+    """Granite with windows by `layer_types` and a sink for each head."""
+    return decoder(keys, Style(bias=_bias(keys), mlp_bias=keys.flag("mlp_bias")), more=_sinks(keys))
+
+
+def granitemoe_swa(keys: Keys) -> Draft:
+    """Granite MoE with windows and sinks."""
+    size = dims(keys)
+    ffns = {"moe": mixture(keys, size.hidden, MIX)["moe"]}
+    return decoder(keys, Style(bias=_bias(keys)), ffns=ffns, more=_sinks(keys))
+
+
 READERS = {
+    "granite_swa": granite_swa,
+    "granitemoe_swa": granitemoe_swa,
     "granite": llama,
     "granitemoe": granitemoe,
     "granitemoeshared": granitemoe,

@@ -20,6 +20,7 @@ class _Kda:
     dim: int
     kernel: int
     full_gate: bool = False
+    full_decay: bool = False
 
     @property
     def inner(self) -> int:
@@ -39,7 +40,7 @@ def _kda(shape: _Kda) -> Block:
         *conv(f"{at}.conv1d", (3 * inner, 1), shape.kernel, bias=False, part="attention"),
         vector(f"{at}.forget_gate.dt_bias", inner, "attention", units=heads),
         vector(f"{at}.forget_gate.A_log", heads, "attention", units=heads),
-        *_low_rank(shape, "f"),
+        *(_full_rank(shape) if shape.full_decay else _low_rank(shape, "f")),
         *matrix(f"{at}.b_proj", (heads, shape.hidden), "attention", units=heads),
         *(() if shape.full_gate else _low_rank(shape, "g")),
         *norm(f"{at}.o_norm", shape.dim),
@@ -47,6 +48,10 @@ def _kda(shape: _Kda) -> Block:
     )
     state = state_bytes(recurrent=inner * shape.dim, channels=3 * inner, kernel=shape.kernel)
     return Block(weights=weights, attention=recurrent_attention("linear", heads, shape.dim, state))
+
+
+def _full_rank(shape: _Kda) -> Weights:
+    return matrix("self_attn.forget_gate.f_proj", (shape.inner, shape.hidden), "attention", units=shape.heads)
 
 
 def _low_rank(shape: _Kda, letter: str) -> Weights:
@@ -115,4 +120,32 @@ def _ffns(keys: Keys, size: Dims) -> dict[str, Block]:
     return {**kinds, "moe": moe}
 
 
-READERS = {"kimi_linear": kimi_linear}
+def bailing_hybrid(keys: Keys) -> Draft:
+    """Ling and Ring hybrid: Kimi delta attention with full-rank gates, latent attention gated by head, a mixture."""
+    size = dims(keys, ffn=False)
+    shape = mla_of(keys, size.hidden)
+    gate = matrix("self_attn.g_proj", (shape.heads, size.hidden), "attention", units=shape.heads)
+    linear = _Kda(
+        hidden=size.hidden,
+        heads=keys.maybe("linear_num_heads") or size.heads.query,
+        dim=keys.maybe("linear_head_dim", "head_dim") or size.heads.dim,
+        kernel=keys.size("linear_conv_kernel_dim", "short_conv_kernel_size", default=4),
+        full_gate=True,
+        full_decay=True,
+    )
+    mixers = {
+        "mla": Block(weights=(*mla_weights(shape), *gate), attention=mla_attention(shape)),
+        "linear": _kda(linear),
+    }
+    every = keys.size("layer_group_size", default=6, least=1)
+    kinds = (
+        _kinds(keys, size.layers)
+        if keys.items("layer_types")
+        else ["mla" if (index + 1) % every == 0 else "linear" for index in range(size.layers)]
+    )
+    plan = list(zip(kinds, moe_plan(keys, size.layers), strict=True))
+    layers = assemble(plan, mixers, mixture(keys, size.hidden, Mix()), norms(NORM_PAIR, size.hidden))
+    return causal_lm(keys, size, layers)
+
+
+READERS = {"kimi_linear": kimi_linear, "bailing_hybrid": bailing_hybrid}

@@ -179,6 +179,32 @@ def lfm2_moe(keys: Keys) -> Draft:
     return _lfm2(keys, ffns, labels)
 
 
+def lfm3(keys: Keys) -> Draft:
+    """LFM3: LFM2's convolutions with windowed and full attention, a gate for each head, norms after each block."""
+    size = dims(keys)
+    gate = keys.flag("use_attention_gate", default=True)
+    sandwich = ("post_operator_norm", "post_ffn_norm") if keys.flag("use_sandwich_norm", default=True) else ()
+    weights = (
+        *attention_weights(size.heads, Projections(qk_norm="head")),
+        *(matrix("self_attn.g_proj", (size.heads.query, size.hidden), "attention", units=size.heads.query)
+          if gate else ()),
+    )  # fmt: skip
+    window = keys.maybe("sliding_window")
+    mixers = {
+        "full": Block(weights=weights, attention=size.heads.attention()),
+        "sliding": Block(weights=weights, attention=size.heads.attention("sliding", window_tokens=window)),
+        "conv": short_conv(size.hidden, keys.size("conv_L_cache", default=7), bias=keys.flag("conv_bias")),
+    }
+    listed = keys.items("layer_types")
+    if len(listed) < size.layers:
+        raise keys.missing("layer_types")
+    names = {"conv": "conv", "sliding_attention": "sliding"}
+    plan = [(names.get(str(item), "full"), "dense") for item in listed[: size.layers]]
+    ffns = {"dense": Block(weights=mlp(size.hidden, size.ffn, prefix="feed_forward"))}
+    around = norms(("operator_norm", "ffn_norm", *sandwich), size.hidden)
+    return causal_lm(keys, size, assemble(plan, mixers, ffns, around), Style(tied=True))
+
+
 def llama4_text(keys: Keys) -> Draft:
     """Llama 4: chunked attention but for every `no_rope_layer_interval`-th layer; experts with a shared one."""
     size = dims(keys, ffn=False)
@@ -215,6 +241,7 @@ READERS = {
     "afmoe": afmoe,
     "lfm2": lfm2,
     "lfm2_moe": lfm2_moe,
+    "lfm3": lfm3,
     "llama4_text": llama4_text,
     "vaultgemma": vaultgemma,
 }

@@ -17,22 +17,36 @@ from chipwise.errors import KnowledgeError
 from chipwise.model import keys as k
 from chipwise.model.draft import NO_ATTENTION, Draft
 from chipwise.model.expressions import Value, evaluate, names_in
+from chipwise.model.families.cnn import frozen_resnet
 from chipwise.model.keys import Keys
 from chipwise.model.nested import part_keys, read_part
 from chipwise.model.spec import Attention, Layer, Part, Tower, Weight
 
+_GENERATES = (
+    "ForConditionalGeneration",
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForVisionText2Text",
+    "ForTextToSpeech",
+    "ForSpeechToText",
+    "ForTextToText",
+)
 _MOST_COPIES = 1_000_000
-_HEAD_NAMES = (*k.HEADS, "decoder_attention_heads", "encoder_attention_heads", "attention_heads", "num_heads")
+_SIDES = ("decoder_attention_heads", "encoder_attention_heads", "attention_heads")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One tensor pattern: `N` in its name stands for a position, `count` and `sides` are expressions."""
+    """One tensor pattern: `N` in its name stands for a position, `count` and `sides` are expressions.
+
+    `times` vectors of one size stand in one row under the first one's name.
+    """
 
     name: str
     count: str
     sides: tuple[str, ...]
     when: Mapping[str, Any]
+    times: int
 
 
 @cache
@@ -119,12 +133,16 @@ def read_listed(keys: Keys) -> Draft:
     name, entry = _class(table, keys)
     values = Values(keys=keys, defaults=table["defaults"])
     _check(values, entry, table["defaults"])
-    parts = [_part(keys, path, inner) for _, path, inner in entry["parts"]]
-    rows = [Row(name=r[0], count=r[1], sides=tuple(r[2]), when=r[3]) for r in (table["rows"][i] for i in entry["rows"])]
-    own = _built(rows, values, causal=table["kind"] in {"llm", "audio", "vision-language"})
-    draft = _joined(own, [part for part in parts if part is not None], table["kind"])
+    parts = [_part(keys, *part) for part in entry["parts"]]
+    rows = [_row(*table["rows"][index]) for index in entry["rows"]]
+    own = _built(rows, values, generates=name.endswith(_GENERATES))
+    draft = _joined(own, parts, table["kind"])
     warnings = () if name == (keys.head or name) else (f"{keys.head} is not listed: read as {name}",)
     return replace(draft, warnings=(*draft.warnings, *warnings, *_unknown(values, table)))
+
+
+def _row(name: str, count: str, sides: Sequence[str], when: Mapping[str, Any], times: int) -> Row:
+    return Row(name=name, count=count, sides=tuple(sides), when=when, times=times)
 
 
 def _class(table: Mapping[str, Any], keys: Keys) -> tuple[str, Mapping[str, Any]]:
@@ -162,19 +180,25 @@ def _unknown(values: Values, table: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"not known whether {', '.join(changed)} change the size: read as if not",) if changed else ()
 
 
-def _part(keys: Keys, path: str, class_name: str) -> Draft | None:
-    """A part that another family reads, from its nested config."""
+def _part(keys: Keys, path: str, class_name: str, kind: str, own: Mapping[str, Any]) -> Draft:
+    """A part that another family reads, from its nested config; `own` is what the whole assumes where it has none.
+
+    A detector's ResNet has frozen batch norms.
+    """
+    if class_name == "frozen-resnet":
+        weights, width = frozen_resnet(keys)
+        return Draft(kind="cnn", outer=weights, hidden_size=width)
     *outer, last = path.split(".")
     inner = keys
     for step in outer:
         inner = part_keys(inner, step, default=step)
-    default = str(inner.mapping(last).get("model_type") or "")
-    head = "Model" if class_name.endswith("Model") else class_name
-    part = part_keys(inner, last, default=default, head=head)
-    return read_part(part)
+    if not inner.mapping(last):
+        inner = inner.also(**{last: {"model_type": kind, **own}})
+    default = str(inner.mapping(last).get("model_type") or kind)
+    return read_part(part_keys(inner, last, default=default, head=class_name))
 
 
-def _built(rows: Sequence[Row], values: Values, *, causal: bool) -> Draft:
+def _built(rows: Sequence[Row], values: Values, *, generates: bool) -> Draft:
     """Rows with a position become layers by their stack and count, the others stand outside."""
     stacks: dict[tuple[str, int], list[Weight]] = {}
     outer: list[Weight] = []
@@ -186,10 +210,12 @@ def _built(rows: Sequence[Row], values: Values, *, causal: bool) -> Draft:
         weight = _weight(row.name, sides)
         where, mark, _ = row.name.partition(".N.")
         if mark and count > 1 and count <= _MOST_COPIES:
-            stacks.setdefault((where, count), []).append(weight)
+            stacks.setdefault((where, count), []).extend([weight] * row.times)
         else:
-            outer += [weight] * min(max(count, 0), _MOST_COPIES)
-    layers = tuple(_layer(where, count, held, values, causal=causal) for (where, count), held in stacks.items())
+            outer += [weight] * (row.times * min(max(count, 0), _MOST_COPIES))
+    layers = tuple(
+        _layer(count, held, values, causal=generates and _looks_back(where)) for (where, count), held in stacks.items()
+    )
     return Draft(kind="vision", layers=layers, outer=tuple(outer), hidden_size=_hidden(values))
 
 
@@ -202,7 +228,7 @@ def _size(text: str, values: Values) -> int:
 
 
 def _weight(name: str, sides: Sequence[int]) -> Weight:
-    leaf = name.removesuffix(".weight")
+    leaf = name
     out = sides[0] if sides else 1
     inside = 1
     for side in sides[1:]:
@@ -230,28 +256,60 @@ def _part_of(leaf: str, *, is_matrix: bool) -> Part:
     return found if is_matrix or found == "norm" else "norm" if "norm" in leaf else "other"
 
 
-_KEYS_OF = ("k_proj", "key", "self.key", "attention.k", "SelfAttention.k")
-_VALUES_OF = ("v_proj", "value", "self.value", "attention.v", "SelfAttention.v")
+_KEYS_OF = ("k_proj", "key", "key_proj", "attention.k", "SelfAttention.k")
+_VALUES_OF = ("v_proj", "value", "value_proj", "attention.v", "SelfAttention.v")
+_FUSED = ("qkv_proj", "qkv", "Wqkv", "query_key_value")
+_TEXT = ("decoder", "text_model", "language_model", "backbone_model")
+_NOT_TEXT = ("encoder", "vision", "codec", "depth", "t2u", "perceiver", "resampler", "qformer")
+_PLACES = ("", "decoder.", "text_config.", "decoder_config.", "language_config.")
 
 
-def _layer(where: str, count: int, weights: Sequence[Weight], values: Values, *, causal: bool) -> Layer:
+def _looks_back(where: str) -> bool:
+    """Whether a stack of a model that generates is the one that reads its own output."""
+    plain = where.replace("decoder", "")
+    return not any(word in plain for word in _NOT_TEXT) and (
+        any(word in where for word in _TEXT) or where.removeprefix("model.") in {"layers", "h", "blocks"}
+    )
+
+
+def _layer(count: int, weights: Sequence[Weight], values: Values, *, causal: bool) -> Layer:
     """`count` equal layers; they cache what they look at where a decoder looks back on its own text."""
     own = [weight for weight in weights if not _crosses(weight.name) and weight.in_features > 1]
-    keyed = next((weight for weight in own if weight.name.endswith(_KEYS_OF)), None)
-    valued = next((weight for weight in own if weight.name.endswith(_VALUES_OF)), None)
-    attention = NO_ATTENTION
+    keyed, valued, fused = (_named(own, names) for names in (_KEYS_OF, _VALUES_OF, _FUSED))
+    query, kv = _heads(values, k.HEADS) or 1, _heads(values, k.KV_HEADS)
     if keyed is not None and valued is not None:
-        heads = next((values.said(name) for name in _HEAD_NAMES if isinstance(values.said(name), int)), 1)
-        heads = heads if heads > 0 and keyed.out_features % heads == 0 else 1
-        attention = Attention(
-            kind="full",
-            query_heads=heads,
-            kv_heads=heads,
-            head_dim=keyed.out_features // heads,
-            value_head_dim=valued.out_features // heads,
-            causal=causal and "decoder" in where,
-        )
-    return Layer(count=count, attention=attention, weights=tuple(weights), indices=tuple(range(min(count, 4096))))
+        inside, outside = keyed.out_features, valued.out_features
+    elif fused is not None:
+        shares = query + 2 * (kv or query)
+        inside = outside = fused.out_features * (kv or query) // shares
+    else:
+        return Layer(count=count, attention=NO_ATTENTION, weights=tuple(weights), indices=_indices(count))
+    kv = kv or query
+    kv = kv if inside % kv == 0 and outside % kv == 0 else 1
+    attention = Attention(
+        kind="full",
+        query_heads=max(query, kv),
+        kv_heads=kv,
+        head_dim=inside // kv,
+        value_head_dim=outside // kv,
+        causal=causal,
+    )
+    return Layer(count=count, attention=attention, weights=tuple(weights), indices=_indices(count))
+
+
+def _named(weights: Sequence[Weight], names: tuple[str, ...]) -> Weight | None:
+    return next((weight for weight in weights if weight.name.removesuffix(".linear").endswith(names)), None)
+
+
+def _indices(count: int) -> tuple[int, ...]:
+    return tuple(range(min(count, k.MOST_LAYERS)))
+
+
+def _heads(values: Values, names: Sequence[str]) -> int:
+    """A number of heads at the top or in the text part; 0 where none is said."""
+    wanted = (*(f"{place}{name}" for place in _PLACES for name in names), *_SIDES)
+    said = (values.said(name) or values.defaults.get(name) for name in wanted)
+    return next((value for value in said if isinstance(value, int) and 0 < value < k.MOST_LAYERS), 0)
 
 
 def _crosses(name: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.model import keys as k
-from chipwise.model.blocks import norm, vector
-from chipwise.model.decoder import LLAMA, Style, decoder, dims
-from chipwise.model.draft import Draft
+from chipwise.model.blocks import Heads, Moe, matrix, moe, norm, norms, vector
+from chipwise.model.decoder import LLAMA, NORM_PAIR, Style, causal_lm, decoder, dims
+from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys
 from chipwise.model.mixture import Mix, mixture
+from chipwise.model.spec import Experts
 
 
 def llama(keys: Keys) -> Draft:
@@ -76,7 +79,61 @@ def apertus(keys: Keys) -> Draft:
     return decoder(keys, style, more=(vector("mlp.act_fn", 2),))
 
 
+def jetmoe(keys: Keys) -> Draft:
+    """JetMoE: query and output projections are experts too, chosen by a router of their own; one KV head each."""
+    keys.need(k.EXPERTS, k.PER_TOKEN, ("num_key_value_heads",), ("kv_channels",))
+    hidden, routed, chosen = keys.size("hidden_size"), keys.size(*k.EXPERTS), keys.size(*k.PER_TOKEN)
+    kv, dim = keys.size("num_key_value_heads"), keys.size("kv_channels")
+    mixed = moe(Moe(hidden=hidden, routed=routed, per_token=chosen, width=keys.size("intermediate_size")))
+    heads = Heads(hidden=hidden, query=kv * chosen, kv=kv, dim=dim)
+    pair = (
+        *matrix("self_attn.experts.input", (kv * dim, hidden), "expert", units=kv),
+        *matrix("self_attn.experts.output", (hidden, kv * dim), "expert", units=kv, cut="in"),
+    )
+    found = mixed.experts or Experts(routed=routed, per_token=chosen, weights=())
+    weights = (
+        *mixed.weights,
+        *matrix("self_attn.kv_proj", (2 * kv * dim, hidden), "attention", units=kv),
+        *matrix("self_attn.router", (routed, hidden), "router"),
+        *norms((*NORM_PAIR, "mlp.bias", "self_attn.bias"), hidden),
+    )
+    layer = stack(keys.layers(), weights, heads.attention())
+    layers = tuple(replace(one, experts=replace(found, weights=(*found.weights, *pair))) for one in layer)
+    return causal_lm(keys, dims(keys.also(num_attention_heads=kv * chosen, head_dim=dim)), layers, Style(tied=True))
+
+
+def jais2(keys: Keys) -> Draft:
+    """Jais 2: norms that shift, biases everywhere, an MLP without a gate."""
+    bias = "qkvo" if keys.flag("attention_bias", default=True) else ""
+    return decoder(keys, Style(bias=bias, norm="layer", gated=False, mlp_bias=keys.flag("mlp_bias", default=True)))
+
+
+def diffllama(keys: Keys) -> Draft:
+    """DiffLlama: four vectors of a head's width weigh one attention map against another."""
+    dim = dims(keys).heads.dim
+    lambdas = tuple(vector(f"self_attn.lambda_{name}", dim, "attention") for name in ("q1", "k1", "q2", "k2"))
+    return decoder(keys, Style(bias="qkvo" if keys.flag("attention_bias") else ""), more=lambdas)
+
+
+def doge(keys: Keys) -> Draft:
+    """Doge: head norms, a decay for each KV head, learned residual weights; its experts are not read."""
+    if keys.flag("is_moe"):
+        raise keys.missing("the layout of Doge's experts (is_moe)")
+    size = dims(keys)
+    heads = size.heads
+    bias = "qkvo" if keys.flag("attention_bias") else ""
+    more = (
+        *norms(("input_residual", "post_attention_residual"), size.hidden),
+        vector("self_attn.A", heads.kv, "attention"),
+        *matrix("self_attn.dt_proj", (heads.kv, heads.kv * heads.dim), "attention", bias=bool(bias)),
+    )
+    return decoder(keys, Style(bias=bias, qk_norm="head", mlp_bias=keys.flag("mlp_bias")), size=size, more=more)
+
+
 READERS = {
+    "jais2": jais2,
+    "diffllama": diffllama,
+    "doge": doge,
     "llama": llama,
     "mistral": mistral,
     "ministral": mistral,
@@ -100,4 +157,6 @@ READERS = {
     "bitnet": bitnet,
     "nanochat": nanochat,
     "apertus": apertus,
+    "apertus1p5_text": apertus,
+    "jetmoe": jetmoe,
 }

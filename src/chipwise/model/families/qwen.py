@@ -72,4 +72,5 @@ READERS = {
     "qwen3_moe": qwen3_moe,
     "qwen3_vl_moe_text": qwen3_moe,
     "qwen3_omni_moe_text": qwen3_moe,
+    "mellum": qwen3_moe,
 }

@@ -17,7 +17,7 @@ from chipwise.model.blocks import (
     vector,
     vocabulary,
 )
-from chipwise.model.defaults import named_tower
+from chipwise.model.defaults import class_defaults, named_tower
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys
 from chipwise.model.nested import part_keys, read_part, text_part, tower_part
@@ -64,6 +64,53 @@ def minicpmv(keys: Keys) -> Draft:
         *matrix("resampler.proj", (hidden, hidden), "other"),
     )
     return text.beside(tower, Tower(name="resampler", weights=resampler), kind="vision-language")
+
+
+def multi_modality(keys: Keys) -> Draft:
+    """Janus as first published (and DeepSeek-VL): towers by name, projectors of `depth` layers, codes of images."""
+    text = text_part(keys, "language_config", default="llama")
+    towers = [_named_part(keys, "vision_config"), _projector(keys, "aligner_config", text.hidden_size)]
+    if keys.has("gen_vision_config"):
+        codes = Keys(data=_params(keys, "gen_vision_config"), path="gen_vision_config.params.")
+        drawn = Keys(data=_params(keys, "gen_head_config"), path="gen_head_config.params.")
+        rows, inner = codes.size("image_token_size", default=16384), codes.size("n_embed", default=8)
+        wide = drawn.size("image_token_embed", default=text.hidden_size)
+        more = (
+            table("gen_embed", rows, inner),
+            *matrix("gen_head.output_mlp_projector", (wide, text.hidden_size), "other", bias=True),
+            *matrix("gen_head.vision_head", (rows, wide), "head", bias=True),
+        )
+        towers += [
+            _named_part(keys, "gen_vision_config"),
+            _projector(keys, "gen_aligner_config", text.hidden_size),
+            Tower(name="gen_head", weights=more),
+        ]
+    return text.beside(*towers, kind="vision-language")
+
+
+def _params(keys: Keys, name: str) -> dict[str, object]:
+    held = keys.mapping(name).get("params")
+    return dict(held) if isinstance(held, dict) else {}
+
+
+def _named_part(keys: Keys, part: str) -> Tower:
+    """A tower that a config only names (`params.model_name`, else its class)."""
+    name = str(_params(keys, part).get("model_name") or keys.mapping(part).get("cls") or "")
+    config = named_tower(name)
+    if config is None:
+        raise keys.missing(f"the sizes of {part} (the tower is only named: {name})")
+    keys.notes.append(f"the tower of {part} is only named ({name}): its published shape is used")
+    kind = str(config.get("model_type"))
+    return read_part(Keys(data=config, defaults=class_defaults(kind), nested=True, notes=keys.notes)).tower(part)
+
+
+def _projector(keys: Keys, part: str, hidden: int) -> Tower:
+    inner = Keys(data=_params(keys, part), path=f"{keys.path}{part}.params.")
+    inside, out = inner.size("input_dim", default=1024), inner.size("n_embed", default=hidden)
+    weights = matrix("layers.0", (out, inside), "other", bias=True)
+    for index in range(1, min(inner.size("depth", default=1), 16)):
+        weights += matrix(f"layers.{index}", (out, out), "other", bias=True)
+    return Tower(name=part, weights=weights)
 
 
 def deepseek_vl_v2(keys: Keys) -> Draft:
@@ -154,6 +201,7 @@ def minicpmv4_6(keys: Keys) -> Draft:
 
 
 READERS = {
+    "multi_modality": multi_modality,
     "minicpmv4_6": minicpmv4_6,
     "phi3_v": phi3_v,
     "minicpmv": minicpmv,

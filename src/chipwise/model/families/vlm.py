@@ -215,9 +215,36 @@ def _tower_heads(keys: Keys, hidden: int) -> Heads:
     return Heads(hidden=hidden, query=heads, kv=heads, dim=hidden // heads)
 
 
+def kimi_vl(keys: Keys) -> Draft:
+    """Kimi-VL: MoonViT and a two-layer projector before a small DeepSeek V3."""
+    return _kimi(keys, "deepseek_v3")
+
+
 def kimi_k25(keys: Keys) -> Draft:
     """Kimi K2.5: MoonViT with positions over height and width, a two-layer projector."""
-    text = text_part(keys, default="kimi_k2")
+    return _kimi(keys, "kimi_k2")
+
+
+def moonvit(keys: Keys) -> Draft:
+    """MoonViT: a ViT whose learned positions are interpolated to each image."""
+    keys.need(("hidden_size",), ("num_hidden_layers",), ("num_attention_heads",), ("intermediate_size",))
+    hidden = keys.size("hidden_size")
+    layers = encoder_layers(keys.layers(), _tower_heads(keys, hidden), keys.size("intermediate_size"))
+    return Draft(kind="vision", layers=layers, outer=_moonvit_front(keys, hidden), hidden_size=hidden)
+
+
+def _moonvit_front(seen: Keys, hidden: int) -> Weights:
+    high = seen.size("init_pos_emb_height", "pos_emb_height", default=64)
+    wide = seen.size("init_pos_emb_width", "pos_emb_width", default=64)
+    return (
+        *conv("patch_embed.proj", (hidden, 3), seen.size("patch_size", default=14) ** 2),
+        table("patch_embed.pos_emb", high * wide, hidden),
+        *norm("final_layernorm", hidden, "layer"),
+    )
+
+
+def _kimi(keys: Keys, text_type: str) -> Draft:
+    text = text_part(keys, default=text_type)
     given = keys.mapping("vision_config")
     renamed = {name.removeprefix("vt_"): value for name, value in given.items()}
     known = keys.also(vision_config=renamed)
@@ -226,13 +253,7 @@ def kimi_k25(keys: Keys) -> Draft:
         return text.beside(*_moonvit3(seen, text.hidden_size), kind="vision-language")
     hidden = seen.size("hidden_size")
     layers = encoder_layers(seen.layers(), _tower_heads(seen, hidden), seen.size("intermediate_size"))
-    high = seen.size("init_pos_emb_height", "pos_emb_height", default=64)
-    wide = seen.size("init_pos_emb_width", "pos_emb_width", default=64)
-    front = (
-        *conv("patch_embed.proj", (hidden, 3), seen.size("patch_size", default=14) ** 2),
-        table("patch_embed.pos_emb", high * wide, hidden),
-        *norm("final_layernorm", hidden, "layer"),
-    )
+    front = _moonvit_front(seen, hidden)
     merged = hidden * _merge(seen)
     between = (
         *norm("pre_norm", hidden, "layer"),
@@ -348,6 +369,8 @@ READERS = {
     "glm46v": glm4v_moe,
     "glm4v_moe": glm4v_moe,
     "kimi_k25": kimi_k25,
+    "kimi_vl": kimi_vl,
+    "moonvit": moonvit,
     "kimi_k3": kimi_k25,
     "minimax_m3_vl": minimax_m3_vl,
     "step3p7": step3p7,

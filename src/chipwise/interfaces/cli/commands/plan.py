@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from chipwise.errors import InputError
 from chipwise.interfaces.cli import completion
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag, build
@@ -227,26 +229,33 @@ WORKLOAD = Flag(
     fields=("workload",),
     parse=str,
     metavar="FILE.yaml",
-    help="Flags from a file; those given here win.",
+    help="Flags from a file, a line each (for: lora, tokens: 50M, deadline: 3d); those given here win.",
 )
 
+OF_MODEL = Flag(name="--model", fields=("model",), parse=str, help="What a file of flags may name besides them.")
+
 GROUPS = {"Workload": _WANT, "Training run": _RUN, "What may be bought": _BUY, "What it must have": _NEED}
+OPTIONAL_MODEL = dataclasses.replace(MODEL, required=False)
+"""MODEL, which the file of flags may name instead."""
 QUESTION = tuple(flag for flags in GROUPS.values() for flag in flags)
 ALL = {**GROUPS, "A question in a file": (WORKLOAD,)}
 """What `plan` takes, and every command that puts the same question."""
 
 
 def asked(fields: dict[str, Any]) -> Request:
-    """The question of the flags; where a file holds one too, the flags win.
+    """The question of the flags; where a file holds one too, its MODEL perhaps among it, the flags win.
 
     Raises:
-        InputError: the file cannot be read or holds what is no flag.
+        InputError: the file cannot be read or holds what is no flag; no MODEL is named.
     """
     from chipwise.advisor.request import Request
 
     flags = {name: value for name, value in fields.items() if name != "workload"}
     path = fields.get("workload")
-    return build(Request, flags if path is None else {**read_question(path, QUESTION), **flags})
+    said = flags if path is None else {**read_question(path, (*QUESTION, OF_MODEL)), **flags}
+    if "model" not in said:
+        raise InputError("MODEL is missing", why="there is nothing to plan for", fix="name it, or write model: in FILE")
+    return build(Request, said)
 
 
 def run(fields: dict[str, Any], output: Output) -> int:
@@ -262,7 +271,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "plan",
     run,
-    argument=MODEL,
+    argument=OPTIONAL_MODEL,
     groups=ALL,
     about="Which instances for MODEL, how many, split how, at which precision; and why not the others.",
 )

@@ -6,10 +6,9 @@ from typing import Any
 
 from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.answering import command as make
-from chipwise.interfaces.cli.commands.plan import ALL, asked
+from chipwise.interfaces.cli.commands.plan import ALL, OPTIONAL_MODEL, asked
 from chipwise.interfaces.cli.completion import sizes
 from chipwise.interfaces.cli.output import Output
-from chipwise.interfaces.cli.shared_flags import MODEL
 
 FEASIBLE = ("options", "also_feasible")
 
@@ -28,7 +27,7 @@ def run(fields: dict[str, Any], output: Output) -> int:
 command = make(
     "why",
     run,
-    argument=(Argument(field="instance", names=sizes), MODEL),
+    argument=(Argument(field="instance", names=sizes), OPTIONAL_MODEL),
     groups=ALL,
     about="Where INSTANCE stands in the answer of `chipwise plan MODEL` with the same flags, with its reasons in full; "
     "and, where it will not do, the smallest change of each kind that would make it do, and what it then costs. "

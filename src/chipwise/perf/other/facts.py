@@ -1,0 +1,177 @@
+"""What a model's file does not say and its pipeline does: text tokens, guidance, frame rates, what streams exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.facts import read_rows
+
+if TYPE_CHECKING:
+    from chipwise.model import ModelSpec
+
+DATA = Path(__file__).parents[1] / "data"
+PIPELINE_COLUMNS = (
+    "model_types", "holds", "latent_px", "latent_channels", "text_tokens", "guided_passes", "denoising_steps", "kind",
+    "source", "where", "read_on",
+)  # fmt: skip
+ENGINE_COLUMNS = ("preset", "model_types", "engine", "why")
+STREAM_COLUMNS = ("weight", "rows", "why")
+AUDIO_COLUMNS = (
+    "model_types", "frames_per_s", "padded_s", "answer_tokens_per_s", "kind", "source", "where", "read_on",
+)  # fmt: skip
+CONVOLUTION_COLUMNS = ("model_types", "backbone_params", "flops", "image_px", "kind", "source", "where", "read_on")
+PROCESSOR_COLUMNS = (
+    "families", "processor", "architecture", "vcpus_per_core", "hertz", "fp32_flops_per_cycle", "cores_per_socket",
+    "socket_bytes_per_s", "kind", "source", "where", "read_on",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """How a denoiser is run: pixels of an edge per latent, text tokens, sequences a step, steps by default."""
+
+    latent_px: int
+    latent_channels: int
+    text_tokens: int
+    guided_passes: int
+    denoising_steps: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sound:
+    """How an audio model takes sound: encoder frames a second, the window it is padded to, tokens answered a second."""
+
+    frames_per_s: float
+    padded_s: float | None
+    answer_tokens_per_s: float
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolutions:
+    """Published FLOPs of a convolutional network at one size of image."""
+
+    flops: float
+    image_px: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """One processor as a vCPU of it sees it: FP32 FLOPs a second and its even share of the socket's bandwidth."""
+
+    name: str
+    architecture: str
+    flops_per_s_per_vcpu: float
+    bytes_per_s_per_vcpu: float
+    source: str
+
+
+@cache
+def _table(name: str, columns: tuple[str, ...]) -> tuple[Mapping[str, str], ...]:
+    return tuple(dict(zip(columns, row, strict=True)) for _, row in read_rows(DATA / name, columns))
+
+
+def pipeline_of(model: ModelSpec) -> Pipeline | None:
+    """The pipeline of a denoiser; None where no source that was read says how it is run."""
+    held = {weight.name for weight, _ in model.all_weights()}
+    for row in _table("other_pipelines.csv", PIPELINE_COLUMNS):
+        known = any(_like(model.model_type, pattern) for pattern in row["model_types"].split())
+        if known and (not row["holds"] or any(fnmatchcase(name, row["holds"]) for name in held)):
+            return Pipeline(
+                latent_px=int(row["latent_px"]),
+                latent_channels=int(row["latent_channels"]),
+                text_tokens=int(row["text_tokens"]),
+                guided_passes=int(row["guided_passes"]),
+                denoising_steps=int(row["denoising_steps"]),
+                source=f"{row['source']}: {row['where']}",
+            )
+    return None
+
+
+def _like(model_type: str, pattern: str) -> bool:
+    """A pipeline (`StableDiffusion3Pipeline`) is known by the class of its denoiser or by its own name."""
+    return fnmatchcase(model_type.lower(), pattern.lower())
+
+
+def convolutions_of(model: ModelSpec) -> Convolutions | None:
+    """What is published of a network that has the same class and, heads left out or in, the same parameters.
+
+    A file of weights says neither strides nor resolutions; equal parameters to the last one are the same network.
+    """
+    heads = sum(weight.params for weight in model.outer if weight.part == "head" or "classifier" in weight.name)
+    counts = {model.params_total, model.params_total - heads}
+    for row in _table("other_convolutions.csv", CONVOLUTION_COLUMNS):
+        if model.model_type in row["model_types"].split() and int(row["backbone_params"]) in counts:
+            source = f"{row['source']}: {row['where']}"
+            return Convolutions(flops=float(row["flops"]), image_px=float(row["image_px"]), source=source)
+    return None
+
+
+def stream_of(weight: str) -> str:
+    """What goes through a matrix of a denoiser: `image`, `text`, `both` tokens, or `one` vector a pass.
+
+    >>> stream_of("attn.add_q_proj"), stream_of("norm1.linear"), stream_of("attn.to_q"), stream_of("proj_mlp")
+    ('text', 'one', 'image', 'both')
+    """
+    rows = _table("other_streams.csv", STREAM_COLUMNS)
+    return next(row["rows"] for row in rows if fnmatchcase(weight, row["weight"]))
+
+
+def sound_of(model_type: str) -> Sound | None:
+    """How an audio model takes sound; None where no source that was read says so.
+
+    >>> sound_of("whisper").padded_s, sound_of("wav2vec2").padded_s
+    (30.0, None)
+    """
+    for row in _table("other_audio.csv", AUDIO_COLUMNS):
+        if model_type.lower() in row["model_types"].split():
+            return Sound(
+                frames_per_s=float(row["frames_per_s"]),
+                padded_s=float(row["padded_s"]) if row["padded_s"] else None,
+                answer_tokens_per_s=float(row["answer_tokens_per_s"]),
+                kind=row["kind"],
+                source=f"{row['source']}: {row['where']}",
+            )
+    return None
+
+
+@cache
+def processor_of(family: str) -> Processor | None:
+    """The processor of a CPU family; None where no source that was read gives its rates.
+
+    >>> graviton = processor_of("c8g")
+    >>> round(graviton.flops_per_s_per_vcpu / 1e9, 1), round(graviton.bytes_per_s_per_vcpu / 1e9, 2)
+    (86.4, 5.6)
+    """
+    for row in _table("other_processors.csv", PROCESSOR_COLUMNS):
+        if family in row["families"].split():
+            per_core = float(row["vcpus_per_core"])
+            return Processor(
+                name=row["processor"],
+                architecture=row["architecture"],
+                flops_per_s_per_vcpu=float(row["hertz"]) * float(row["fp32_flops_per_cycle"]) / per_core,
+                bytes_per_s_per_vcpu=float(row["socket_bytes_per_s"]) / float(row["cores_per_socket"]) / per_core,
+                source=f"{row['source']}: {row['where']}",
+            )
+    return None
+
+
+def engine_for(preset: str, model_type: str) -> str:
+    """The engine that serves such a request on a GPU unless one is named.
+
+    >>> engine_for("embed", "bert"), engine_for("transcribe", "wav2vec2")
+    ('vllm', 'transformers')
+    """
+    return next(
+        row["engine"]
+        for row in _table("other_engines.csv", ENGINE_COLUMNS)
+        if row["preset"] == preset and (row["model_types"] == "*" or model_type in row["model_types"].split())
+    )

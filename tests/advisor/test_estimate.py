@@ -1,0 +1,47 @@
+"""`estimate` answers for fleets that exist and models that fit, by the field's definitions."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from chipwise import estimate
+from chipwise.advisor.request import EstimateRequest, SplitRequest
+from chipwise.errors import InputError
+
+FLEET = EstimateRequest(
+    model="llama-3.3-70b",
+    instance="p5.48xlarge",
+    split=SplitRequest(tp=8),
+    isl_tokens=1000,
+    osl_tokens=100,
+    concurrency=8,
+    replicas=3,
+)
+
+
+def test_a_fleet_holds_its_replicas_or_is_refused() -> None:
+    assert estimate(FLEET)["config"]["instances"] == 3
+    with pytest.raises(InputError, match="2 instances hold 2 replicas of 8 devices") as told:
+        estimate(dataclasses.replace(FLEET, instances=2))
+    assert told.value.fix == "--instances 3"
+
+
+def test_no_prediction_is_printed_of_what_does_not_fit() -> None:
+    answer = estimate(dataclasses.replace(FLEET, instance="g6e.xlarge", split=SplitRequest(), replicas=None))
+    assert answer["feasible"] is False
+    assert answer["serving"] is None
+    assert answer["memory"]["shortfall_bytes"] > 0
+
+
+def test_a_request_of_n_tokens_takes_n_less_one_steps_after_its_first() -> None:
+    serving = estimate(FLEET)["serving"]
+    steps = (serving["e2e_s"].mid - serving["ttft_s"].mid) / serving["tpot_s"].mid
+    assert steps == pytest.approx(99.0)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.1])
+def test_a_share_of_the_memory_is_above_none_and_at_most_all(share: float) -> None:
+    with pytest.raises(InputError, match="no share of the memory"):
+        estimate(dataclasses.replace(FLEET, engine=dataclasses.replace(FLEET.engine, utilization=share)))

@@ -1,0 +1,254 @@
+"""Plans and estimates of models whose answers come whole: every size once, bars met, and whether a GPU is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from chipwise import Request, advise, estimate, load_catalog
+from chipwise.advisor.request import EngineRequest, EstimateRequest, SizeRequest, SplitRequest
+from chipwise.advisor.sizes import size
+from chipwise.advisor.whole import class_of
+from chipwise.decide import Advice
+from chipwise.errors import InfeasibleError, InputError, KnowledgeError
+from chipwise.model import load_model
+from chipwise.report.json import as_json
+from chipwise.report.plan import plan_page
+from chipwise.report.schema import schema
+
+DLRM = "model_type: dlrm\ntables: [{rows: 1000000, dim: 64, count: 26}]\ndense_features: 13\n" + (
+    "bottom_mlp: [512, 64]\ntop_mlp: [1024, 256, 1]\n"
+)
+TREES = "sklearn:GradientBoostingClassifier"
+ASKED = {
+    "embed": "bge-m3",
+    "classify": "bert-base",
+    "rerank": "bge-reranker",
+    "vision": "vit-base",
+    "diffusion": "stable-diffusion-3-medium",
+    "transcribe": "whisper-large-v3",
+    "tabular": TREES,
+}
+
+
+@pytest.fixture(scope="module")
+def answer() -> Callable[..., Advice]:
+    """Advice to a question, asked once."""
+    known: dict[str, Advice] = {}
+
+    def ask(model: str, **changes: Any) -> Advice:
+        key = repr((model, sorted(changes.items())))
+        if key not in known:
+            known[key] = advise(Request(model=model, **changes))
+        return known[key]
+
+    return ask
+
+
+def assert_whole(advice: Advice) -> None:
+    names = list({one.instance for one in advice.options})
+    for rows in (advice.also_feasible, advice.rejected, advice.not_judged, advice.excluded):
+        names += [row.instance for row in rows]
+    assert sorted(names) == sorted(load_catalog().instances)
+
+
+@pytest.mark.parametrize(("preset", "model"), ASKED.items())
+def test_every_preset_is_answered_for_every_size(answer: Callable[..., Advice], preset: str, model: str) -> None:
+    advice = answer(model, purpose=preset)
+    assert advice.options
+    assert_whole(advice)
+    printed = json.loads(json.dumps(as_json(advice)))
+    Draft202012Validator(schema("plan")).validate(printed)
+    assert plan_page(printed).blocks
+    for option in advice.options:
+        other = option.performance["other"]
+        assert other["units_per_s"].low <= other["units_per_s"].mid <= other["units_per_s"].high
+        assert option.evidence in {"transferred", "physics"}
+        assert option.cost.usd_per_unit is not None
+        per_chip = dict(option.memory["per_chip"])
+        capacity, free = per_chip.pop("capacity_bytes"), per_chip.pop("free_bytes")
+        assert sum(per_chip.values()) + free == capacity
+
+
+@pytest.mark.parametrize(("preset", "model"), ASKED.items())
+def test_the_bar_holds_for_every_option(answer: Callable[..., Advice], preset: str, model: str) -> None:
+    advice = answer(model, purpose=preset)
+    bar_s = advice.workload.get("latency_p99_s", {}).get("value")
+    for option in advice.options:
+        assert option.latency is not None
+        assert option.latency.ttft_s.p99 is not None
+        assert bar_s is None or option.latency.ttft_s.p99 <= bar_s
+
+
+@pytest.mark.parametrize(
+    ("model", "preset"),
+    [("clip-vit-base", "vision"), ("bge-m3", "embed"), ("flux.1-dev", "diffusion"), ("whisper-large-v3", "transcribe")],
+)
+def test_the_model_chooses_its_preset(answer: Callable[..., Advice], model: str, preset: str) -> None:
+    assert answer(model).workload["preset"] == {"value": preset, "from": "model"}
+
+
+def test_clip_reads_texts_where_asked_and_never_chats(answer: Callable[..., Advice]) -> None:
+    assert class_of(load_model("clip-vit-base")) == "vision"
+    assert class_of(load_model("llava-1.5-7b")) == "vision-language"
+    assert answer("clip-vit-base", purpose="embed").options
+    with pytest.raises(InputError, match="does not go with"):
+        advise(Request(model="clip-vit-base", purpose="chat"))
+
+
+def test_the_model_says_its_own_image_and_steps(answer: Callable[..., Advice]) -> None:
+    assert answer("vit-base").workload["image_size"] == {"value": 224, "from": "model"}
+    assert answer("flux.1-schnell").workload["steps"] == {"value": 4, "from": "model"}
+
+
+def test_trees_need_no_gpu(answer: Callable[..., Advice]) -> None:
+    advice = answer(TREES)
+    assert advice.gpu_needed is not None
+    assert advice.gpu_needed["answer"] is False
+    kinds = {load_catalog().instance(option.instance).kind for option in advice.options}
+    assert kinds == {"cpu"}
+    assert advice.guide["path"] == ["2", "2-ml", "2-ml-cpu"]
+
+
+def test_diffusion_needs_one_and_says_what_a_cpu_would_take(answer: Callable[..., Advice]) -> None:
+    needed = answer("stable-diffusion-3-medium").gpu_needed
+    assert needed is not None
+    assert needed["answer"] is True
+    assert "P99 latency" in needed["why"]
+
+
+def test_cpus_without_a_source_are_not_judged(answer: Callable[..., Advice]) -> None:
+    lacks = {row.instance: row.lacks for row in answer("bge-m3").not_judged}
+    assert "no source" in lacks["c7i.xlarge"]
+    assert "c8g.xlarge" not in lacks
+
+
+def test_a_large_model_is_rejected_with_the_memory_it_lacks(answer: Callable[..., Advice]) -> None:
+    rows = {row.instance: row for row in answer("flux.1-dev").rejected}
+    assert rows["g6.xlarge"].rule == "memory"
+    assert rows["g6.xlarge"].shortfall is not None
+    assert rows["g6.xlarge"].shortfall["value"] > 0
+
+
+def test_neuron_only_where_a_page_names_the_model(answer: Callable[..., Advice]) -> None:
+    found = {row.instance: row.rule for row in answer("bge-m3").rejected}
+    feasible = {row.instance for row in answer("bge-m3").also_feasible}
+    assert found["trn2.48xlarge"] == "support"
+    assert {"inf2.8xlarge", "inf2.48xlarge"} <= feasible
+    assert not any(option.chip == "inferentia2" for option in answer("flux.1-dev").options)
+
+
+def test_money_headroom_and_regions_are_obeyed(answer: Callable[..., Advice]) -> None:
+    poor = answer("bge-m3", budget_usd=0.3)
+    assert not poor.options
+    assert any(row.rule == "budget" for row in poor.rejected)
+    safe = answer("bge-m3", ha_factor=2.0).options[0]
+    assert safe.instances == 2 * answer("bge-m3").options[0].instances
+    there = answer("bge-m3", regions=("eu-west-1",))
+    assert all(option.regions == ("eu-west-1",) for option in there.options)
+    assert_whole(there)
+
+
+def test_a_rate_needs_more_instances_and_a_tight_bar_faster_ones(answer: Callable[..., Advice]) -> None:
+    few, many = (answer("bge-m3", rate_per_s=rate).options[0] for rate in (10.0, 3000.0))
+    assert many.chips > few.chips
+    assert many.performance["other"]["units_per_s"].mid == pytest.approx(3000.0)
+    late = answer("bge-m3", ttft_p99_s=0.001)
+    assert not late.options
+    assert {row.rule for row in late.rejected} >= {"slo"}
+
+
+def test_chosen_sizes_and_needs_apply_to_cpus_too(answer: Callable[..., Advice]) -> None:
+    only = answer("all-minilm-l6", only=("c8g",))
+    assert {option.instance.partition(".")[0] for option in only.options} == {"c8g"}
+    assert_whole(only)
+    needs = answer("all-minilm-l6", needs=("fp8",))
+    assert all(load_catalog().instance(option.instance).kind != "cpu" for option in needs.options)
+    assert_whole(needs)
+
+
+def test_a_recommender_is_planned_from_its_tables(tmp_path: Path) -> None:
+    file = tmp_path / "dlrm.yaml"
+    file.write_text(DLRM, encoding="utf-8")
+    advice = advise(Request(model=str(file)))
+    assert advice.options
+    assert advice.guide["path"] == ["2", "2-ml", "2-ml-gpu"]
+    assert_whole(advice)
+
+
+def test_what_nobody_knows_is_said_not_guessed() -> None:
+    with pytest.raises(KnowledgeError, match="tokens a second of speech"):
+        advise(Request(model="whisper-large-v3", purpose="tts"))
+
+
+def test_an_estimate_needs_no_lengths() -> None:
+    found = estimate(EstimateRequest(model="bge-m3", instance="g6.xlarge", batch=8))
+    Draft202012Validator(schema("estimate")).validate(json.loads(json.dumps(as_json(found))))
+    other = found["other"]
+    assert other["unit"] == "request"
+    assert other["batch"] == 8
+    parts = sum(term["seconds"] for term in other["terms"])
+    assert other["units_per_s"].mid == pytest.approx(8 / other["latency_s"].mid)
+    assert parts < other["latency_s"].mid
+
+
+def test_an_estimate_hears_in_real_time() -> None:
+    found = estimate(EstimateRequest(model="whisper-large-v3", instance="g6e.xlarge", audio_s=60.0))
+    factor = found["other"]["real_time_factor"]
+    assert factor.mid == pytest.approx(found["other"]["latency_s"].mid / 60.0)
+    assert factor.mid < 1.0
+
+
+def test_steps_image_and_instances_count() -> None:
+    def images(**changes: Any) -> float:
+        asked = EstimateRequest(model="sdxl", chip="h100-sxm", steps=20, **changes)
+        rate: float = estimate(asked)["other"]["units_per_s"].mid
+        return rate
+
+    assert images(image_size=512) > 2 * images(image_size=1024)
+    one, two = (
+        estimate(EstimateRequest(model="sdxl", instance="g6.xlarge", instances=count))["other"] for count in (1, 2)
+    )
+    assert two["units_per_s"].mid == pytest.approx(2 * one["units_per_s"].mid)
+    assert two["units_per_s_per_chip"].mid == pytest.approx(one["units_per_s_per_chip"].mid)
+
+
+def test_an_estimate_on_a_cpu() -> None:
+    found = estimate(EstimateRequest(model="all-minilm-l6", instance="c8g.4xlarge"))
+    assert found["evidence"] == "physics"
+    assert found["config"]["chip"] == "graviton4"
+    with pytest.raises(KnowledgeError, match="no source"):
+        estimate(EstimateRequest(model="all-minilm-l6", instance="c7i.4xlarge"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"concurrency": 4, "rate_per_s": 2.0},
+        {"osl_tokens": 10},
+        {"split": SplitRequest(tp=2)},
+        {"engine": EngineRequest(precision="fp8")},
+    ],
+)
+def test_what_does_not_go_with_such_a_model_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        estimate(EstimateRequest(model="bge-m3", instance="g6.xlarge", **changes))
+
+
+def test_what_does_not_fit_or_run_is_said() -> None:
+    assert estimate(EstimateRequest(model="flux.1-dev", instance="g6.xlarge"))["feasible"] is False
+    with pytest.raises(InfeasibleError):
+        estimate(EstimateRequest(model="bge-m3", instance="trn2.48xlarge"))
+
+
+def test_memory_of_a_copy() -> None:
+    found = size(SizeRequest(model="vit-base", chip="l4", concurrency=64))
+    Draft202012Validator(schema("memory")).validate(json.loads(json.dumps(as_json(found))))
+    assert found["fits"] is True
+    assert found["per_chip"]["weights_bytes"] == pytest.approx(2 * 86_567_656, rel=0.01)
+    assert size(SizeRequest(model="flux.1-dev", chip="l4"))["shortfall_bytes"] > 0
