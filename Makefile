@@ -11,7 +11,7 @@ PYTEST := $(BIN)/pytest -q -n 2
 QUICK := -m "not slow"
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: help setup demo test lint check check-full bench docs clean
+.PHONY: help setup demo test lint check check-full bench calibrate docs clean
 
 help:  ## list the verbs
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -49,6 +49,9 @@ check-full: lint  ## everything: lint, all tests, coverage of 90 % and more
 
 bench: $(STAMP)  ## how fast chipwise itself is: every script of benchmarks/
 	@shopt -s nullglob; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+calibrate: $(STAMP)  ## fit perf/data to the published measurements beside the repository, cross-validate (15 minutes)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m calibrate $(PARTS)
 
 docs: $(STAMP)  ## write the generated pages of docs/
 	@if [ -f docs/generate.py ]; then $(BIN)/python docs/generate.py; else echo "docs/ has no generated pages"; fi

@@ -136,6 +136,13 @@ def accuracy() -> str:
     return "\n\n".join(parts)
 
 
+def predictions_page() -> str:
+    """Ten serving and five training predictions taken apart."""
+    from predictions import page as taken_apart
+
+    return taken_apart()
+
+
 def between(text: str, name: str, body: str) -> str:
     """`text` with what stands between the marks of that name replaced."""
     pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
@@ -154,6 +161,8 @@ def main() -> None:
         readme = between(readme, "accuracy", body)
         (DOCS / "accuracy.md").write_text(_NOTE + accuracy() + "\n", encoding="utf-8")
         print("docs/accuracy.md")
+        (DOCS / "predictions.md").write_text(_NOTE + predictions_page(), encoding="utf-8")
+        print("docs/predictions.md")
     README.write_text(readme, encoding="utf-8")
     print("README.md")
 

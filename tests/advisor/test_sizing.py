@@ -91,3 +91,13 @@ def test_a_dense_16_bit_model_is_offered_mxfp4_only_where_a_stack_takes_it() -> 
     offered = {(row.instance, row.precision) for row in advice.also_feasible}
     offered |= {(one.instance, one.precision.weights) for one in advice.options}
     assert not [name for name, precision in offered if precision == "mxfp4" and not name.startswith("trn3")]
+
+
+def test_ultraservers_are_rented_whole() -> None:
+    """P6e is sold in UltraServers of 9 or 18 instances (4 GPUs each), and the whole is paid for."""
+    advice = advise(Request(model="deepseek-v3", regions=("us-east-1-dfw",), users=200))
+    (option,) = [one for one in advice.options if one.instance == "p6e-gb200.36xlarge"]
+    assert option.instances == 9
+    assert option.chips == 36
+    assert option.cost.usd_per_hour is not None
+    assert option.cost.usd_per_hour.mid == pytest.approx(380.952)

@@ -81,7 +81,7 @@ def test_clusters_are_those_an_engineer_would_order(model: str, params: float, t
         assert run.duration_s.mid <= days * DAY_S
         rate_needed = 6.0 * params * tokens / (days * DAY_S)
         per_chip = rate_needed / option.chips
-        assert 20e12 < per_chip < 1300e12
+        assert 15e12 < per_chip < 1300e12  # Trainium1 to Blackwell, at 15 to 50 % of their peaks
         hopper = load_catalog().chips[option.chip].architecture == "hopper"
         assert not hopper or 150e12 < per_chip < 600e12
 

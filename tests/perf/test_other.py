@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ PICTURE = Item(preset="diffusion", unit="image", image_px=1024, denoising_steps=
 SOUND = Item(preset="transcribe", unit="audio-second", audio_s=30)
 
 
-def spec(**changes: object) -> ModelSpec:
+def spec(**changes: Any) -> ModelSpec:
     base = ModelSpec(
         name="toy", model_type="toy", architecture="vision", layers=(), outer=(), hidden_size=0, vocab_size=0,
         max_context_tokens=None, dtype="float32", params_source="config",
@@ -105,7 +106,9 @@ def test_whisper_pads_to_its_window() -> None:
     short, full, longer = (passes_of(model, replace(SOUND, audio_s=seconds)) for seconds in (1, 30, 31))
     assert short.forwards[0].gemm_flops == full.forwards[0].gemm_flops
     assert longer.forwards[0].gemm_flops == pytest.approx(2 * full.forwards[0].gemm_flops)
-    assert full.forwards[1].passes == pytest.approx(30 * sound_of("whisper").answer_tokens_per_s)  # type: ignore[union-attr] - a row of the table
+    sound = sound_of("whisper")
+    assert sound is not None
+    assert full.forwards[1].passes == pytest.approx(30 * sound.answer_tokens_per_s)
     assert full.units == 30
 
 

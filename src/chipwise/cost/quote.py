@@ -167,6 +167,18 @@ def spot_range(*, on_demand_usd_per_hour: float, savings_fraction: float, factor
     return Range(low=mid / factor, mid=mid, high=highest)
 
 
+def sold_instances(instances: int, found: Quote | None) -> int:
+    """Instances that must be bought to have `instances`: whole UltraServers where the size is sold so.
+
+    >>> one = Quote(term="on-demand", usd_per_hour=Range(low=1.0, mid=1.0, high=1.0), kind="api", region=None,
+    ...     as_of=None, why="", sold_together=9)
+    >>> sold_instances(10, one), sold_instances(10, None)
+    (18, 10)
+    """
+    together = found.sold_together if found else 1
+    return -(-instances // together) * together
+
+
 def best_quote(
     prices: Sequence[Price],
     *,

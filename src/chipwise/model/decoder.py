@@ -27,7 +27,7 @@ from chipwise.model.blocks import (
 )
 from chipwise.model.blocks import matrix as matrix_of
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.spec import Layer
 
 NORM_PAIR = ("input_layernorm", "post_attention_layernorm")
@@ -129,7 +129,7 @@ def decoder(
     mixers = attention_mixers(keys, size.heads, projections(style))
     kinds = window_plan(keys, size.layers, pattern=style.pattern)
     around = (*norms(style.norm_names, size.hidden, style.norm), *more)
-    layers = assemble(list(zip(kinds, labels, strict=True)), mixers, blocks, around)
+    layers = assemble(side_by_side(keys, "layer_types", kinds, labels), mixers, blocks, around)
     return causal_lm(keys, size, layers, style)
 
 

@@ -207,6 +207,21 @@ class Keys:
         return self.size("num_labels", default=2)
 
 
+def side_by_side(keys: Keys, name: str, *lists: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Several lists with one entry a layer, entry by entry; a config where one is shorter contradicts itself.
+
+    >>> side_by_side(Keys(data={}), "layer_types", ["full", "full"], ["dense", "moe"])
+    [('full', 'dense'), ('full', 'moe')]
+
+    Raises:
+        InputError: they differ in length.
+    """
+    if len({len(items) for items in lists}) > 1:
+        told = f"{min(map(len, lists))} entries"
+        raise keys.wrong(name, told, f"one entry for each of {max(map(len, lists))} layers")
+    return list(zip(*lists, strict=True))
+
+
 def divide(keys: Keys, total: int, parts: int, name: str) -> int:
     """`total / parts` as a whole number; a config whose heads do not divide its width is wrong."""
     if parts <= 0 or total % parts:

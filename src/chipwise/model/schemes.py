@@ -43,6 +43,12 @@ def with_expert_dtype(scheme: Scheme, expert_dtype: object) -> Scheme:
     return replace(scheme, rules=(Rule(format=chosen, experts_only=True), *scheme.rules))
 
 
+def _items(config: Config, name: str) -> list[Any]:
+    """A list in a quantisation config; anything else there names nothing."""
+    value = config.get(name)
+    return value if isinstance(value, list) else []
+
+
 def _skipped(config: Config) -> Names:
     lists = (
         "modules_to_not_convert",
@@ -52,7 +58,7 @@ def _skipped(config: Config) -> Names:
         "exclude",
         "llm_int8_skip_modules",
     )
-    return names_of([item for name in lists for item in (config.get(name) or ())])
+    return names_of([item for name in lists for item in _items(config, name)])
 
 
 def _fp8(config: Config) -> Scheme:
@@ -85,7 +91,7 @@ def _grouped(config: Config) -> Scheme:
     method = str(config.get("quant_method"))
     extra = as_mapping(config.get("extra_config"))
     kept = [key for key, value in extra.items() if as_mapping(value).get("bits") in (16, 32)]
-    skipped = _skipped({"ignore": [*kept, *(config.get("modules_to_not_convert") or ())]})
+    skipped = _skipped({"ignore": [*kept, *_items(config, "modules_to_not_convert")]})
     head = bool(config.get("lm_head"))
     return Scheme(method=method, rules=(Rule(format=name),), ignored=skipped, head=head)
 
@@ -105,7 +111,7 @@ def _compressed(config: Config) -> Scheme:
         group = as_mapping(given)
         name, acts = _group_format(group)
         activation = activation or acts
-        targets = [item for item in (group.get("targets") or ()) if item != "Linear"]
+        targets = [item for item in _items(group, "targets") if item != "Linear"]
         rules.append(Rule(format=name, names=names_of(targets) if targets else None))
     rules.sort(key=lambda rule: rule.names is None)
     kv = as_mapping(config.get("kv_cache_scheme")).get("num_bits")

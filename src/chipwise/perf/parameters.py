@@ -148,6 +148,7 @@ def capped(name: str, value: Number) -> Number:
     return np.minimum(value, 1.0) if name.endswith("_fraction") else value
 
 
+@cache
 def parameters_for(*, chip: str, generation: str, engine: str, fabric: str = "nvswitch") -> Parameters:
     """The parameters of one chip, joined by `fabric`, under one runtime (`runtime_of`)."""
     known = table()

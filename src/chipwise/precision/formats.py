@@ -92,6 +92,7 @@ def matrix_bytes(fmt: Format, *, rows: int, cols: int) -> int:
     return math.ceil(rows * cols * fmt.bits / 8 + scales * fmt.scale_bits / 8)
 
 
+@cache
 def format_facts(name: str) -> Format:
     """The format of that name or alias; case, underscores and spaces do not count.
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.cost import sold_instances
 from chipwise.decide.advice import Parallelism
 from chipwise.precision import precision_rank
 from chipwise.units import Range, finite
@@ -38,13 +39,18 @@ class OtherDeployment:
 
     @property
     def instances(self) -> int:
-        """Instances rented."""
+        """Instances rented: whole UltraServers where the size is sold so."""
+        return sold_instances(self.used_instances, self.quote)
+
+    @property
+    def used_instances(self) -> int:
+        """Those that carry the load, and the headroom for failures."""
         return math.ceil(self.base_instances * self.ha_factor)
 
     @property
     def replicas(self) -> int:
         """Copies of the model: one a device."""
-        return self.instances * self.stand.devices
+        return self.used_instances * self.stand.devices
 
     @property
     def chips(self) -> int:

@@ -32,7 +32,7 @@ def other_option(question: Question, deployment: OtherDeployment, rank: int, tie
         instances=deployment.instances,
         chip=stand.name,
         chips=deployment.chips,
-        chips_used=deployment.chips,
+        chips_used=deployment.used_instances * (deployment.instance.chips or 1),
         replicas=deployment.replicas,
         devices_per_replica=1,
         parallelism=deployment.parallelism,

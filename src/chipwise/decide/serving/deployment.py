@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.cost import Quote, usd_per_million_tokens
+from chipwise.cost import Quote, sold_instances, usd_per_million_tokens
 from chipwise.decide.advice import Parallelism
 from chipwise.perf.ranges import range_of
 from chipwise.precision import precision_rank, stored_format
@@ -53,8 +53,8 @@ class ServingDeployment:
 
     @property
     def instances(self) -> int:
-        """Instances rented."""
-        return self.units * self.evaluated.packings[self.row].instances_per_unit
+        """Instances rented: whole UltraServers where the size is sold so."""
+        return sold_instances(self.units * self.evaluated.packings[self.row].instances_per_unit, self.quote)
 
     @property
     def replicas(self) -> int:

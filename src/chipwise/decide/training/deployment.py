@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.cost import sold_instances
 from chipwise.decide.advice import Discouraged, Parallelism
 from chipwise.decide.training.dequantisation import held_format
 from chipwise.units import Range
@@ -46,8 +47,8 @@ class TrainingDeployment:
 
     @property
     def instances(self) -> int:
-        """Instances rented."""
-        return self.way.nodes
+        """Instances rented: whole UltraServers where the size is sold so."""
+        return sold_instances(self.way.nodes, self.quote)
 
     @property
     def chips(self) -> int:

@@ -135,6 +135,9 @@ def mask_filler(keys: Keys, hidden: int, embedding: int) -> Weights:
 def layoutlm(keys: Keys) -> Draft:
     """LayoutLM: BERT with tables for the corners, height and width of each word's box."""
     draft = bert(keys)
+    if keys.head.endswith(("MaskedLM", "TokenClassification")):
+        pooler = matrix("pooler.dense", (draft.hidden_size, draft.hidden_size), "other", bias=True)
+        draft = replace(draft, outer=(*draft.outer, *pooler))
     rows = keys.size("max_2d_position_embeddings", default=1024)
     boxes = tuple(table(f"embeddings.{name}_position_embeddings", rows, draft.hidden_size) for name in "xyhw")
     return replace(draft, outer=(*draft.outer, *boxes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from chipwise.model.blocks import Block, Weights, assemble, matrix, norm, norms, table
 from chipwise.model.decoder import NORM_PAIR, Dims, Style, attention_mixers, causal_lm, dims, moe_plan, projections
 from chipwise.model.draft import Draft, stack
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import PLAIN, Mix, mixture
 from chipwise.model.mla import indexer_of, mla_block, mla_of
 from chipwise.model.spec import Layer
@@ -49,7 +49,7 @@ def deepseek(keys: Keys, mix: Mix = PLAIN, more: Weights = ()) -> Draft:
         mixers["mla"] = mixers["full"]
     else:
         mixers = {"mla": mla_block(mla_of(keys, size.hidden, bias=bias), more, indexer_of(keys))}
-    plan = [(kind, ffn) for kind, ffn in zip(_mixer_plan(keys, size), moe_plan(keys, size.layers), strict=True)]
+    plan = side_by_side(keys, "indexer_types", _mixer_plan(keys, size), moe_plan(keys, size.layers))
     if "shared-index" in {kind for kind, _ in plan}:
         mixers["shared-index"] = _without_indexer(keys, size)
     layers = assemble(plan, mixers, mixture(keys, size.hidden, mix), norms(NORM_PAIR, size.hidden))

@@ -17,9 +17,7 @@ def deepseek_v4(keys: Keys) -> Draft:
     """Each layer compresses the past by `compress_ratios` (0: window only, 4: with an indexer, 128: heavily)."""
     keys.need(("q_lora_rank",), ("o_lora_rank",), ("o_groups",), ("head_dim",))
     size = dims(keys, ffn=False)
-    ratios = keys.sizes("compress_ratios")[: size.layers]
-    if len(ratios) < size.layers:
-        raise keys.missing("compress_ratios")
+    ratios = _ratios(keys, size.layers)
     mixers = {str(ratio): _mixer(keys, size, ratio) for ratio in set(ratios)}
     ffns = mixture(keys, size.hidden)
     hyper = _hyper(keys, size)
@@ -32,6 +30,18 @@ def deepseek_v4(keys: Keys) -> Draft:
         vector("hc_head", streams + 1, "other"),
     )
     return replace(draft, outer=(*draft.outer, *mixing))
+
+
+def _ratios(keys: Keys, layers: int) -> tuple[int, ...]:
+    """`compress_ratios`, or as transformers saves it again: a kind for each layer, a rate for each kind."""
+    ratios = keys.sizes("compress_ratios")
+    if not ratios:
+        rates = Keys(data=keys.mapping("compress_rates"), path="compress_rates.")
+        kinds = [str(item) for item in keys.items("layer_types")]
+        ratios = tuple(0 if kind == "sliding_attention" else rates.size(kind) for kind in kinds)
+    if len(ratios) < layers:
+        raise keys.missing("compress_ratios")
+    return ratios[:layers]
 
 
 def _hyper(keys: Keys, size: Dims) -> Weights:

@@ -22,7 +22,7 @@ from chipwise.model.blocks import (
 from chipwise.model.decoder import NORM_FOUR, Dims, Style, causal_lm, dims, window_plan
 from chipwise.model.defaults import sized_tower
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import Mix, mixture
 from chipwise.model.nested import part_keys, read_part, text_part
 from chipwise.model.spec import Tower
@@ -134,7 +134,7 @@ def gemma3n_text(keys: Keys) -> Draft:
     ffns = {str(width): Block(weights=mlp(size.hidden, width)) for width in set(widths)}
     plan = [
         (f"{kind}{'/shared' * (index >= first_shared)}", str(width))
-        for index, (kind, width) in enumerate(zip(kinds, widths, strict=True))
+        for index, (kind, width) in enumerate(side_by_side(keys, "intermediate_size", kinds, widths))
     ]
     inside, outside = _per_layer(keys, size)
     around = (*norms(NORM_FOUR, size.hidden), *inside, *_altup(keys, size))

@@ -8,7 +8,7 @@ from chipwise.model.blocks import Block, mlp, vector
 from chipwise.model.decoder import NORM_PAIR, Dims, Style, decoder, dims, moe_plan
 from chipwise.model.draft import Draft
 from chipwise.model.families.deepseek import with_mtp
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import Mix, mixture
 
 
@@ -132,7 +132,7 @@ def _hunyuan_moe(keys: Keys, size: Dims, style: Style) -> Draft:
     skipped = keys.size("moe_layer_num_skipped", default=0)
     ffns: dict[str, Block] = {"dense": Block(weights=mlp(size.hidden, size.ffn))}
     plan = []
-    for index, (width, chosen, shared) in enumerate(zip(widths, lists[1], lists[2], strict=True)):
+    for index, (width, chosen, shared) in enumerate(side_by_side(keys, names[0], widths, lists[1], lists[2])):
         label = f"{width}/{chosen}/{shared}" if index >= skipped else "dense"
         known = keys.also(
             moe_intermediate_size=width,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from chipwise.model.blocks import Block, Weights, assemble, conv, matrix, norm, norms, vector
 from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims, moe_plan
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import Mix, mixture
 from chipwise.model.mla import mla_attention, mla_of, mla_weights
 from chipwise.model.recurrent import recurrent_attention, state_bytes
@@ -101,7 +101,7 @@ def kimi_linear(keys: Keys) -> Draft:
         "linear": _kda(_linear_shape(keys, size.hidden)),
     }
     ffns = _ffns(keys, size)
-    plan = list(zip(_kinds(keys, size.layers), moe_plan(keys, size.layers), strict=True))
+    plan = side_by_side(keys, "layer_types", _kinds(keys, size.layers), moe_plan(keys, size.layers))
     return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
 
@@ -143,7 +143,7 @@ def bailing_hybrid(keys: Keys) -> Draft:
         if keys.items("layer_types")
         else ["mla" if (index + 1) % every == 0 else "linear" for index in range(size.layers)]
     )
-    plan = list(zip(kinds, moe_plan(keys, size.layers), strict=True))
+    plan = side_by_side(keys, "layer_types", kinds, moe_plan(keys, size.layers))
     layers = assemble(plan, mixers, mixture(keys, size.hidden, Mix()), norms(NORM_PAIR, size.hidden))
     return causal_lm(keys, size, layers)
 

@@ -18,7 +18,7 @@ from chipwise.model.blocks import (
 )
 from chipwise.model.decoder import NORM_PAIR, Dims, Style, causal_lm, decoder, dims, moe_plan, window_plan
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import Mix, mixture
 from chipwise.model.recurrent import short_conv
 
@@ -39,7 +39,9 @@ def laguna(keys: Keys) -> Draft:
     ffns["moe"] = replace(ffns["moe"], weights=(*ffns["moe"].weights, scores))
     plan = [
         (f"{kind}/{query}", ffn)
-        for kind, query, ffn in zip(kinds, per_layer, moe_plan(known, size.layers), strict=True)
+        for kind, query, ffn in side_by_side(
+            keys, "num_attention_heads_per_layer", kinds, per_layer, moe_plan(known, size.layers)
+        )
     ]
     return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
@@ -76,7 +78,7 @@ def mimo_v2_flash(keys: Keys) -> Draft:
     listed = keys.items("hybrid_layer_pattern")
     kinds = ["sliding" if flag else "full" for flag in listed[: size.layers]]
     kinds = kinds or window_plan(keys, size.layers)
-    plan = list(zip(kinds, moe_plan(keys, size.layers), strict=True))
+    plan = side_by_side(keys, "hybrid_layer_pattern", kinds, moe_plan(keys, size.layers))
     ffns = mixture(keys, size.hidden)
     return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
@@ -99,7 +101,7 @@ def step3p5(keys: Keys) -> Draft:
     }
     mix = Mix(shared=("share_expert_dim", "share_expert_dims"), router="moe.gate", prefix="moe")
     ffns = mixture(keys, size.hidden, mix)
-    plan = list(zip(window_plan(keys, size.layers), _step_moe(keys, size), strict=True))
+    plan = side_by_side(keys, "layer_types", window_plan(keys, size.layers), _step_moe(keys, size))
     return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
 
@@ -158,7 +160,7 @@ def _lfm2(keys: Keys, ffns: dict[str, Block], labels: list[str]) -> Draft:
         "full": Block(weights=weights, attention=size.heads.attention()),
         "conv": short_conv(size.hidden, kernel, bias=keys.flag("conv_bias")),
     }
-    plan = list(zip(_lfm2_kinds(keys, size.layers), labels, strict=True))
+    plan = side_by_side(keys, "layer_types", _lfm2_kinds(keys, size.layers), labels)
     layers = assemble(plan, mixers, ffns, norms(("operator_norm", "ffn_norm"), size.hidden))
     return causal_lm(keys, size, layers, Style(tied=True))
 

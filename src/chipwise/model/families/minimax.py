@@ -8,7 +8,7 @@ from chipwise.model import keys as k
 from chipwise.model.blocks import Block, Projections, Weights, assemble, attention_weights, matrix, norm, norms
 from chipwise.model.decoder import NORM_PAIR, Dims, Style, causal_lm, decoder, dims, moe_plan
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import Mix, mixture
 from chipwise.model.recurrent import recurrent_attention
 
@@ -75,7 +75,7 @@ def minimax_m3(keys: Keys) -> Draft:
         router="block_sparse_moe.gate",
     )
     ffns = mixture(keys, size.hidden, mix, dense=("dense_intermediate_size", *k.FFN))
-    plan = list(zip(_sparse_plan(keys, size), moe_plan(keys, size.layers), strict=True))
+    plan = side_by_side(keys, "moe_layer_freq", _sparse_plan(keys, size), moe_plan(keys, size.layers))
     return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
 
 

@@ -17,7 +17,7 @@ from chipwise.model.blocks import (
 from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims, moe_plan
 from chipwise.model.draft import Draft, stack
 from chipwise.model.families.qwen import QWEN2_MIX
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import mixture
 from chipwise.model.recurrent import Delta, gated_delta
 from chipwise.model.spec import Layer
@@ -58,7 +58,7 @@ def linear_plan(keys: Keys, layers: int) -> list[str]:
 def hybrid(keys: Keys, size: Dims, ffns: dict[str, Block], plan: list[str]) -> Draft:
     """The stack of both kinds, with its multi-token-prediction layers."""
     mixers = {"full": gated_attention(keys, size), "linear": gated_delta(delta_of(keys, size.hidden))}
-    kinds = list(zip(linear_plan(keys, size.layers), plan, strict=True))
+    kinds = side_by_side(keys, "layer_types", linear_plan(keys, size.layers), plan)
     layers = assemble(kinds, mixers, ffns, norms(NORM_PAIR, size.hidden))
     draft = causal_lm(keys, size, layers)
     last = mixers["full"], ffns[plan[-1] if plan else "dense"]

@@ -121,7 +121,7 @@ def deepseek_vl_v2(keys: Keys) -> Draft:
     width = int(hidden * given.number("mlp_ratio", default=4.0))
     count = given.size("heads", default=16)
     heads = Heads(hidden=hidden, query=count, kv=count, dim=hidden // max(count, 1))
-    side = given.size("image_size", default=384) // given.size("patch_size", default=14)
+    side = given.size("image_size", default=384) // given.size("patch_size", default=14, least=1)
     front = (
         *matrix("patch_embed", (hidden, 3 * given.size("patch_size", default=14) ** 2), "other", bias=True),
         table("pos_embed", side * side, hidden),

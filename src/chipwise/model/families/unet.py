@@ -9,7 +9,7 @@ from itertools import pairwise
 from chipwise.model.blocks import Weights, conv, norm, table, vector
 from chipwise.model.diffusion import Attend, attend, denoiser, feed, linear
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys
+from chipwise.model.keys import Keys, side_by_side
 
 _DOWN = {"CrossAttnDownBlock2D": True, "DownBlock2D": False, "CrossAttnDownBlock3D": True, "DownBlock3D": False}
 _UP = {"CrossAttnUpBlock2D": True, "UpBlock2D": False, "CrossAttnUpBlock3D": True, "UpBlock3D": False}
@@ -298,6 +298,7 @@ def stable_cascade(keys: Keys) -> Draft:
     names = ("down_num_layers_per_block", "up_num_layers_per_block")
     keys.need(("block_out_channels",), ("block_types_per_layer",), *((name,) for name in names))
     downs, ups = (keys.sizes(name) for name in names)
+    side_by_side(keys, "block_out_channels", widths, downs, ups)
     cond, seq = keys.size("conditioning_dim"), keys.size("clip_seq", default=4)
     patched = keys.size("patch_size", default=1) ** 2
     outer: Weights = (

@@ -105,7 +105,9 @@ def _closed(tried: _Tried, arrival: Arrival) -> Outcome:
         shared = np.maximum(in_flight * waited_s / (waited_s + arrival.think_s), 1.0)
     latency_s = taken_s(shared)
     capacity = tried.count * np.max(sizes / tried.seconds_of(sizes), axis=1, keepdims=True)
-    rate = np.minimum(arrival.users / (latency_s + arrival.think_s), capacity)
+    # Batches of a fixed size follow each other: what a request adds by itself overlaps with the batch before.
+    apart_s = -request_s if arrival.kind == "static" else arrival.think_s
+    rate = np.minimum(arrival.users / (latency_s + apart_s), capacity)
     return _chosen(
         np.argmin(latency_s, axis=1),
         batch=np.minimum(sizes, shared),
