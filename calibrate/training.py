@@ -1,4 +1,4 @@
-"""The fit of the training coefficients on complete runs, cross-validated by leaving sources out."""
+"""The fit of the training coefficients, cross-validated by leaving sources out; complete runs are what is scored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SCALE = 0.10
 SOURCE_EXPONENT, SWEEP_EXPONENT = -0.7, -0.5
 """A run weighs less, the more its source and its configuration have."""
 SPREAD, STAND_IN_SPREAD, HELD_SHARE = "spread_factor", 1.4, 0.8
-NAIVE_MFU = 0.4
+INCOMPLETE_WEIGHT = 0.5
+REINFORCED = frozenset({"grpo", "ppo", "dpo"})
 FEWEST_PAIRS = 1
 
 
@@ -58,6 +59,11 @@ class Run:
     def source(self) -> str:
         """Whose figures: the repository without its revision."""
         return self.row.source
+
+    @property
+    def complete(self) -> bool:
+        """Whether the table calls its configuration complete."""
+        return self.row.text("quality") in COMPLETE
 
     @property
     def log_measured(self) -> float:
@@ -125,15 +131,17 @@ def resolved(case: Case, values: dict[tuple[str, str], Any]) -> TrainingCoeffici
 
 
 def runs(folder: Path) -> list[Run]:
-    """The complete runs of the table that state a speed and that the product can compute."""
+    """The runs of the table that state a speed and that the product can compute.
+
+    Training by reinforcement is left out: what its answers take to generate is the serving model's to predict.
+    """
     file = folder / "training.csv"
     context = Context(file=file, models=folder / "models.csv")
     found = []
     for row in read_table(file, ("model", "method")):
-        if row.text("quality") in COMPLETE:
-            one = _run(row, context)
-            if one is not None:
-                found.append(one)
+        one = _run(row, context)
+        if one is not None and one.case.job.method not in REINFORCED:
+            found.append(one)
     return found
 
 
@@ -178,7 +186,9 @@ def blocks(found: Sequence[Run]) -> list[Block]:
         parts.setdefault((*_same(one), one.per_chip is None), []).append(one)
     sources, sweeps = Counter(one.source for one in found), Counter(_same(one) for one in found)
     shares = {
-        id(one): float(sources[one.source]) ** SOURCE_EXPONENT * float(sweeps[_same(one)]) ** SWEEP_EXPONENT
+        id(one): float(sources[one.source]) ** SOURCE_EXPONENT
+        * float(sweeps[_same(one)]) ** SWEEP_EXPONENT
+        * (1.0 if one.complete else INCOMPLETE_WEIGHT)
         for one in found
     }
     mean = sum(shares.values()) / len(shares)
@@ -210,9 +220,9 @@ def fitted(found: Sequence[Run], iterations: int) -> Array:
 
 
 def errors(found: Sequence[Run], theta: Array) -> list[tuple[str, float]]:
-    """Source and ln(predicted / measured tokens a second) of every run."""
+    """Source and ln(predicted / measured tokens a second) of every complete run."""
     result = []
-    for one in found:
+    for one in (one for one in found if one.complete):
         log = float(_block([one], [1.0]).predict(theta[None])[0, 0])
         result.append((one.source, one.log_measured - log))
     return result
@@ -234,7 +244,7 @@ def calibrate(folder: Path, file: Path, workers: int) -> list[str]:
     """Fit, cross-validate, write the table; the score page in parts."""
     found = _table(folder)
     theta = fitted(found, 10)
-    tasks = [(folder, source) for source in sorted({one.source for one in found})]
+    tasks = [(folder, source) for source in sorted({one.source for one in found if one.complete})]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         left_out = [one for own in pool.map(_without, tasks) for one in own]
     spread = float(np.exp(np.quantile(np.abs([log for _, log in left_out]), HELD_SHARE)))
@@ -271,7 +281,7 @@ READ_ON = "2026-11-30"
 
 def _naive(found: Sequence[Run]) -> list[tuple[str, float]]:
     """`tokens/s = MFU x peak / (6 N)`, the MFU being the median of the other sources."""
-    logs = [(one.source, _naive_mfu(one)) for one in found if one.per_chip]
+    logs = [(one.source, _naive_mfu(one)) for one in found if one.per_chip and one.complete]
     result = []
     for source, log in logs:
         others = [other for name, other in logs if name != source]

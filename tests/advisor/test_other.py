@@ -110,6 +110,16 @@ def test_the_model_says_its_own_image_and_steps(answer: Callable[..., Advice]) -
     assert answer("flux.1-schnell").workload["steps"] == {"value": 4, "from": "model"}
 
 
+def test_the_user_says_otherwise(answer: Callable[..., Advice]) -> None:
+    small, large = (answer("sdxl", image_size=px, steps=20, only=("g6",)).options[0] for px in (512, 1024))
+    assert answer("sdxl", image_size=512, steps=20, only=("g6",)).workload["steps"] == {"value": 20, "from": "user"}
+    assert small.performance["other"]["latency_s"].mid < large.performance["other"]["latency_s"].mid
+    long = answer("whisper-large-v3", audio_s=300.0, ttft_p99_s=60.0)
+    assert long.options[0].performance["other"]["units_per_request"] == 300.0
+    with pytest.raises(InputError, match="--image-size"):
+        advise(Request(model="llama-3.1-8b", image_size=512))
+
+
 def test_trees_need_no_gpu(answer: Callable[..., Advice]) -> None:
     advice = answer(TREES)
     assert advice.gpu_needed is not None
@@ -117,6 +127,14 @@ def test_trees_need_no_gpu(answer: Callable[..., Advice]) -> None:
     kinds = {load_catalog().instance(option.instance).kind for option in advice.options}
     assert kinds == {"cpu"}
     assert advice.guide["path"] == ["2", "2-ml", "2-ml-cpu"]
+
+
+def test_a_linear_model_is_bound_by_the_network_and_needs_no_gpu(answer: Callable[..., Advice]) -> None:
+    advice = answer("sklearn:LinearRegression,features=100")
+    assert advice.gpu_needed is not None
+    assert advice.gpu_needed["answer"] is False
+    terms = advice.options[0].performance["other"]["terms"]
+    assert any(term["bound_by"] == "communication" for term in terms)
 
 
 def test_diffusion_needs_one_and_says_what_a_cpu_would_take(answer: Callable[..., Advice]) -> None:

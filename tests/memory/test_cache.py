@@ -167,3 +167,20 @@ def test_states_of_two_sizes_stretch_to_the_larger(hybrid: ModelSpec) -> None:
     small = replace(recurrent, count=5, attention=replace(recurrent.attention, state_bytes_per_sequence=1024))
     layout = layout_of(replace(hybrid, layers=(small, recurrent, full)), memory_profile("vllm", "0.19.0"))
     assert layout.block_tokens == layout_of(hybrid, memory_profile("vllm", "0.19.0")).block_tokens == 1056
+
+
+def test_a_printed_pool_is_of_whole_tokens_and_never_more_than_there_are(hybrid: ModelSpec) -> None:
+    layout = layout_of(hybrid, memory_profile("vllm", "0.24.0"))
+    pool = 7.3 * layout.block_bytes
+    printed = pool_tokens(layout, pool_bytes=pool, context_tokens=10000, per_group=False)
+    exact = 7 / float(request_blocks(layout, context_tokens=10000)) * 10000
+    assert exact - 1 < printed <= exact
+    assert printed == int(printed)
+
+
+def test_a_block_holds_whole_tokens_of_each_kind(hybrid: ModelSpec) -> None:
+    """A page of 1,056 tokens of 2,048 bytes holds 1,126 tokens of 1,920 bytes, not 1,127."""
+    recurrent, full = hybrid.layers
+    odd = replace(full, attention=replace(full.attention, head_dim=240, value_head_dim=240, kv_heads=2))
+    layout = layout_of(replace(hybrid, layers=(recurrent, full, odd)), memory_profile("vllm", "0.19.0"))
+    assert [group.block_tokens for group in layout.groups] == [0, 1056, 1126]

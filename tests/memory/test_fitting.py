@@ -127,3 +127,10 @@ def test_a_chip_of_the_catalog_says_its_total_itself() -> None:
     assert load_catalog().chips["h100-sxm"].memory_bytes == round(79.19 * GIB)
     unknown = visible_bytes("a chip of the future", 100 * GIB)
     assert unknown == pytest.approx(98.9 * GIB)
+
+
+def test_a_change_frees_what_was_short_and_what_is_then_left(llama70b: ModelSpec, ask: Ask) -> None:
+    asked = ask(llama70b, Split(tp=2), context_tokens=32768, concurrency=4)
+    before, after = size_serving(asked), size_serving(replace(asked, capacity_bytes=141 * GIB))
+    (bigger,) = to_make_it_fit(llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 141 * GIB}))[-1:]
+    assert bigger.frees_bytes == pytest.approx(float(before.shortfall_bytes + after.budget.free_bytes))

@@ -442,3 +442,10 @@ def test_data_parallel_ranks_share_the_requests(latent: ModelSpec, ask: Ask) -> 
     assert two.budget.cache_bytes == alone.budget.cache_bytes
     assert two.kv_cache_tokens == pytest.approx(2 * alone.kv_cache_tokens)
     assert two.max_concurrency_at_context == pytest.approx(2 * alone.max_concurrency_at_context)
+
+
+def test_the_range_of_a_chip_of_cores_is_of_the_chip(llama8b: ModelSpec, ask: Ask) -> None:
+    answer = size_serving(ask(llama8b, Split(tp=4), capacity_bytes=96 * GIB, devices_per_chip=4, engine="neuron"))
+    assert answer.error_bytes / answer.kv_pool_bytes == pytest.approx(answer.high_fraction - 1)
+    assert answer.room_bytes == pytest.approx(answer.kv_pool_bytes)
+    assert answer.need_bytes == answer.budget.cache_bytes

@@ -205,3 +205,10 @@ def test_expert_buffers_hold_gate_and_up_where_these_are_wider(latent: ModelSpec
     broad = replace(latent, layers=(replace(layer, experts=replace(layer.experts, per_token=2, weights=wide)),))
     peak = experts_peak_bytes(shard(broad, Split()), tokens=100, element_bytes=2)
     assert peak == 100 * 2 * (2 * 14336 + 14336) * 2
+
+
+def test_the_rotary_table_is_as_wide_as_the_widest_head(hybrid: ModelSpec) -> None:
+    """131,072 positions of 256, not of 128."""
+    assert rotary_bytes(shard(hybrid, Split()), element_bytes=2) == 131072 * 256 * 2
+    headless = replace(shard(hybrid, Split()), layers=())
+    assert rotary_bytes(headless, element_bytes=2) == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import KnowledgeError
-from chipwise.model import Attention, Layer, ModelSpec, Weight, load_model
+from chipwise.model import Attention, Layer, ModelSpec, Tower, Weight, load_model
 from chipwise.model.blocks import Heads, conv, encoder_layers, table
 from chipwise.perf.other.build import passes_of
 from chipwise.perf.other.diffusion import diffusion_passes
@@ -121,6 +121,19 @@ def test_whisper_keeps_what_it_heard() -> None:
 def test_a_language_model_that_hears_reads_a_prompt_first() -> None:
     names = [one.name for one in passes_of(load_model("voxtral-mini-3b"), SOUND).forwards]
     assert names == ["encoder", "prompt", "decoder"]
+
+
+def test_speech_is_a_prompt_then_tokens_and_a_head_for_each() -> None:
+    """Ten seconds at 7.5 tokens; the head runs 20 steps for each, twice with guidance."""
+    heads = Heads(hidden=64, query=4, kv=4, dim=16)
+    layers = tuple(replace(one, attention=replace(one.attention, causal=True)) for one in encoder_layers(2, heads, 256))
+    tower = Tower(name="prediction_head", weights=(Weight(name="up", part="mlp", out_features=8, in_features=64),))
+    model = spec(model_type="vibevoice", architecture="audio", layers=layers, towers=(tower,))
+    found = passes_of(model, Item(preset="tts", unit="audio-second", tokens=64, audio_s=10))
+    assert [(one.name, one.passes) for one in found.forwards] == [("prompt", 1), ("decoder", 75), ("head", 3000)]
+    assert found.forwards[2].gemm_flops == 2 * 8 * 64
+    assert found.cache_bytes == 2 * 2 * 64 * (64 + 75) * 2
+    assert found.units == 10
 
 
 def test_native_size_of_images() -> None:
@@ -234,6 +247,23 @@ def test_parts_add_up_and_none_beats_the_sheet(requests: float) -> None:
     assert sum(float(term["seconds"]) for term in terms_of(NET, FAST, requests=requests)) == pytest.approx(total)
     assert total >= requests * NET.flops / FAST.gemm_flops_per_s
     assert total >= sum(one.passes * one.weights * 2.0 for one in NET.forwards) / FAST.bytes_per_s
+
+
+@given(requests=st.floats(1, 4096))
+def test_a_batch_waits_for_what_comes_in(requests: float) -> None:
+    sent = replace(NET, input_bytes=1e9)
+    slow = replace(FAST, feed_bytes_per_s=1e7)
+    assert float(batch_seconds(sent, slow, requests=requests)) == pytest.approx(requests * 100.0)
+    terms = terms_of(sent, slow, requests=requests)
+    assert sum(float(term["seconds"]) for term in terms) == pytest.approx(requests * 100.0)
+    assert terms[-1]["bound_by"] == "communication"
+    assert batch_seconds(sent, FAST, requests=requests) == batch_seconds(NET, FAST, requests=requests)
+
+
+def test_pixels_and_features_come_in() -> None:
+    assert passes_of(load_model("vit-base"), replace(IMAGE, batch=2)).input_bytes == 2 * 3 * 224 * 224
+    rows = passes_of(load_model("sklearn:LinearRegression,features=99"), Item(preset="tabular", unit="row", batch=10))
+    assert rows.input_bytes == 10 * 100 * 4
 
 
 @given(requests=st.integers(1, 512))

@@ -12,7 +12,7 @@ from chipwise.decide.failures import Refusal
 from chipwise.decide.other.answers import memory_object, performance_object
 from chipwise.decide.other.search import at, largest_batch, room
 from chipwise.decide.other.served import Served
-from chipwise.decide.other.stands import NARROWEST_BITS, Stand, cpu_stand, stand_of
+from chipwise.decide.other.stands import NARROWEST_BITS, Stand, cpu_stand, fed, stand_of
 from chipwise.decide.question import OtherDemand, Policy, Question
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError
@@ -183,7 +183,7 @@ def _stand(model: ModelSpec, workload: OtherWorkload, request: EstimateRequest |
         family = InfeasibleError if found.known else KnowledgeError
         where = request.instance or request.chip
         raise family(f"{model.name} on {where}: {found.reason}", why=found.source, fix=found.change)
-    return found, found.devices, chips
+    return (fed(found, size) if size else found), found.devices, chips
 
 
 def _question(model: ModelSpec, workload: OtherWorkload, request: EstimateRequest | SizeRequest) -> Question:

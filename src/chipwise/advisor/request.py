@@ -27,6 +27,10 @@ class Request:
     osl_tokens: int | None = None
     context_tokens: int | None = None
     lengths: str | None = None
+    image_size: int | None = None
+    steps: int | None = None
+    frames: int | None = None
+    audio_s: float | None = None
     tokens: float | None = None
     epochs: float | None = None
     deadline_s: float | None = None

@@ -27,6 +27,7 @@ from chipwise.units import show_count, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
 MILLION = 1e6
+CENT = 0.01
 Shown = tuple[str, Callable[[Answer], str]]
 """A column of the options side by side: its title, and what an option says there."""
 
@@ -118,7 +119,10 @@ def _units(option: Answer) -> str:
 
 
 def _million(figures: Answer | None) -> str:
-    return UNKNOWN if figures is None else show_usd(figures["mid"] * MILLION)
+    if figures is None:
+        return UNKNOWN
+    usd = figures["mid"] * MILLION
+    return show_usd(usd) if usd >= CENT else f"${usd:.1g}"
 
 
 _PRICE: Shown = ("$/h", lambda option: _mid(option["cost"]["usd_per_hour"], show_usd))

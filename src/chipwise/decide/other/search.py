@@ -11,7 +11,7 @@ from chipwise.decide.failures import Failure, Refusal, refusal_failure
 from chipwise.decide.found import Found
 from chipwise.decide.other.deployment import OtherDeployment
 from chipwise.decide.other.served import Served
-from chipwise.decide.other.stands import cpu_stand, stand_of
+from chipwise.decide.other.stands import cpu_stand, fed, stand_of
 from chipwise.decide.platforms import platforms_of
 from chipwise.perf.other.build import passes_of
 from chipwise.perf.other.load import Outcome, outcome
@@ -91,6 +91,7 @@ def _judge(
     question: Question, passes: Passes, stand: Stand, offered: tuple[Instance, Quote | None], found: Found
 ) -> None:
     demand, (instance, quote) = question.other, offered
+    stand = fed(stand, instance)
     tried = outcome(
         passes, stand.device, demand.arrival, devices=INSTANCES * stand.devices,
         largest_batch=largest_batch(stand, passes),

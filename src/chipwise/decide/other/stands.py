@@ -248,3 +248,11 @@ def cpu_stand(question: Question, instance: Instance) -> Stand | Refusal:
         evidence="physics",
         notes=(f"rates of the processor: {processor.source}", "memory of the operating system is not counted"),
     )
+
+
+def fed(stand: Stand, instance: Instance) -> Stand:
+    """The stand on a size whose network its devices share; a size without a known network is fed as fast as it asks."""
+    network = instance.network_bytes_per_s
+    if not network:
+        return stand
+    return replace(stand, device=replace(stand.device, feed_bytes_per_s=network / stand.devices))

@@ -6,7 +6,7 @@ from chipwise.interfaces.cli import completion
 from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.flags import Flag
 from chipwise.interfaces.cli.parsers import choice, fraction, positive, tokens, whole_or_zero
-from chipwise.units import parse_count
+from chipwise.units import parse_count, parse_seconds
 
 MODEL = Argument(field="model", names=completion.models, files=True)
 
@@ -152,4 +152,17 @@ CONTEXT = Flag(
     parse=TOKENS,
     metavar="N",
     help="Longest prompt and answer served, tokens.",
+)
+
+MEDIA = (
+    Flag(name="--image-size", fields=("image_size",), parse=COUNT, metavar="PIXELS", help="Edge of an image."),
+    Flag(name="--steps", fields=("steps",), parse=COUNT, metavar="N", help="Denoising steps."),
+    Flag(name="--frames", fields=("frames",), parse=COUNT, metavar="N", help="Frames of a video."),
+    Flag(
+        name="--audio-seconds",
+        fields=("audio_s",),
+        parse=positive(parse_seconds),
+        metavar="S",
+        help="Length of the audio.",
+    ),
 )

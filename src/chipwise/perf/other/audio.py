@@ -38,9 +38,6 @@ def audio_passes(model: ModelSpec, item: Item) -> Passes:
     Raises:
         KnowledgeError: nobody says how the model takes sound; it speaks rather than listens.
     """
-    if item.preset == "tts":
-        why = f"no source that was read says how {model.model_type} turns tokens into sound"
-        raise lacking(model, "how many tokens a second of speech is", why)
     sound = sound_of(model.model_type)
     if sound is None or item.audio_s is None:
         raise lacking(

@@ -8,6 +8,7 @@ from chipwise.perf.other.audio import audio_passes
 from chipwise.perf.other.diffusion import diffusion_passes
 from chipwise.perf.other.encoders import image_passes, lacking, text_passes
 from chipwise.perf.other.rows import recommender_passes, tabular_passes
+from chipwise.perf.other.speech import speech_passes
 
 if TYPE_CHECKING:
     from chipwise.model import ModelSpec
@@ -22,7 +23,7 @@ _BUILDERS = {
     "transcribe": audio_passes,
     "recommend": recommender_passes,
     "tabular": tabular_passes,
-    "tts": audio_passes,
+    "tts": speech_passes,
 }
 
 

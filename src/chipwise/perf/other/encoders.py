@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chipwise.perf.other.facts import Convolutions
 
 CHANNELS = 3
-"""Colours of an image."""
+"""Colours of an image, a byte each; what compression saves on the way is not counted."""
 _PATCHES = "embeddings.patch_embedding"
 _POSITIONS = "embeddings.positions"
 
@@ -73,7 +73,8 @@ def image_passes(model: ModelSpec, item: Item) -> Passes:
         rows = item.batch * (patches if weight.name == _PATCHES else 1.0)
         one = one.plus(multiplied(weight, rows=rows))
     peak = widest_bytes(layers, tokens=tokens * item.batch)
-    return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=peak)
+    sent = item.batch * CHANNELS * item.image_px**2
+    return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=peak, input_bytes=sent)
 
 
 def _published_passes(model: ModelSpec, item: Item, published: Convolutions) -> Passes:
@@ -92,7 +93,8 @@ def _published_passes(model: ModelSpec, item: Item, published: Convolutions) -> 
     )
     peak = 2.0 * ELEMENT_BYTES * item.batch * edge_px**2 * found[0].out_features
     notes = (f"FLOPs as published ({published.source}); what the maps move is not counted",)
-    return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=peak, notes=notes)
+    sent = item.batch * CHANNELS * edge_px**2
+    return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=peak, input_bytes=sent, notes=notes)
 
 
 def native_image_px(model: ModelSpec) -> int | None:

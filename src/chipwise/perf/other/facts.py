@@ -25,6 +25,7 @@ AUDIO_COLUMNS = (
     "model_types", "frames_per_s", "padded_s", "answer_tokens_per_s", "kind", "source", "where", "read_on",
 )  # fmt: skip
 CONVOLUTION_COLUMNS = ("model_types", "backbone_params", "flops", "image_px", "kind", "source", "where", "read_on")
+SPEECH_COLUMNS = ("model_types", "tokens_per_s", "head", "head_passes", "kind", "source", "where", "read_on")
 PROCESSOR_COLUMNS = (
     "families", "processor", "architecture", "vcpus_per_core", "hertz", "fp32_flops_per_cycle", "cores_per_socket",
     "socket_bytes_per_s", "kind", "source", "where", "read_on",
@@ -51,6 +52,16 @@ class Sound:
     padded_s: float | None
     answer_tokens_per_s: float
     kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speech:
+    """How a model speaks: tokens a second of sound, and passes of a `head` (a tower's name) for every token."""
+
+    tokens_per_s: float
+    head: str
+    head_passes: float
     source: str
 
 
@@ -138,6 +149,23 @@ def sound_of(model_type: str) -> Sound | None:
                 padded_s=float(row["padded_s"]) if row["padded_s"] else None,
                 answer_tokens_per_s=float(row["answer_tokens_per_s"]),
                 kind=row["kind"],
+                source=f"{row['source']}: {row['where']}",
+            )
+    return None
+
+
+def speech_of(model_type: str) -> Speech | None:
+    """How a model speaks; None where no source that was read says so.
+
+    >>> speech_of("vibevoice").tokens_per_s, speech_of("whisper")
+    (7.5, None)
+    """
+    for row in _table("other_speech.csv", SPEECH_COLUMNS):
+        if model_type.lower() in row["model_types"].split():
+            return Speech(
+                tokens_per_s=float(row["tokens_per_s"]),
+                head=row["head"],
+                head_passes=float(row["head_passes"]),
                 source=f"{row['source']}: {row['where']}",
             )
     return None

@@ -62,7 +62,8 @@ class Passes:
     """All that one request does.
 
     `units` counts what throughput counts (images, seconds of audio, …) in a request; `peak_bytes` is what its widest
-    operation holds, `cache_bytes` what it keeps until it is answered; `notes` say what was assumed or left out.
+    operation holds, `cache_bytes` what it keeps until it is answered, `input_bytes` what comes in over the network
+    (0 where it is next to nothing); `notes` say what was assumed or left out.
     """
 
     unit: str
@@ -70,6 +71,7 @@ class Passes:
     forwards: tuple[Forward, ...]
     peak_bytes: float
     cache_bytes: float = 0.0
+    input_bytes: float = 0.0
     notes: tuple[str, ...] = ()
 
     @property

@@ -13,8 +13,8 @@ from chipwise.precision import bytes_per_param
 if TYPE_CHECKING:
     from chipwise.model import ModelSpec
 
-NODE_NUMBER_BYTES = 4.0
-"""The numbers of a tree's node are held in 32 bits."""
+NUMBER_BYTES = 4.0
+"""The numbers of a tree's node, and those of a row that comes in, have 32 bits."""
 
 
 def recommender_passes(model: ModelSpec, item: Item) -> Passes:
@@ -34,7 +34,20 @@ def recommender_passes(model: ModelSpec, item: Item) -> Passes:
         one = one.plus(multiplied(weight, rows=item.batch))
     one = one.plus(Forward(name="lookups", kernels=float(bool(tables))))
     note = "one row of every table a candidate; a request's own vectors are looked up for every candidate"
-    return Passes(unit=item.unit, units=1.0, forwards=(one,), peak_bytes=one.moved_bytes, notes=(note,))
+    asked = len(tables) + _inputs(model)
+    return Passes(
+        unit=item.unit,
+        units=1.0,
+        forwards=(one,),
+        peak_bytes=one.moved_bytes,
+        input_bytes=item.batch * asked * NUMBER_BYTES,
+        notes=(note,),
+    )
+
+
+def _inputs(model: ModelSpec) -> float:
+    """Numbers that the first matrix takes."""
+    return float(next((weight.in_features for weight in model.outer if weight.gemm), 0))
 
 
 def tabular_passes(model: ModelSpec, item: Item) -> Passes:
@@ -44,7 +57,7 @@ def tabular_passes(model: ModelSpec, item: Item) -> Passes:
     numbers that the model's file holds a node.
 
     Raises:
-        KnowledgeError: neither trees nor matrices were read.
+        KnowledgeError: neither trees nor matrices were read, or layers over steps whose number no file says.
     """
     trees, nodes = float(model.extra.get("trees", 0)), float(model.extra.get("nodes", 0))
     one = Forward(name="model")
@@ -52,13 +65,24 @@ def tabular_passes(model: ModelSpec, item: Item) -> Passes:
     if trees and nodes:
         depth = max(math.log2(max((nodes / trees + 1.0) / 2.0, 1.0)), 1.0)
         width = sum(weight.in_features for weight in model.outer if weight.out_features == nodes)
-        one = Forward(name="trees", moved_bytes=item.batch * trees * depth * width * NODE_NUMBER_BYTES)
-        notes = ("trees are taken as balanced, and nodes read at the memory's rate: waiting for each is not counted",)
-    elif not any(weight.gemm for weight in model.outer) and not model.layers:
-        raise lacking(model, "what a row costs", "neither trees nor networks were read")
+        one = Forward(name="trees", moved_bytes=item.batch * trees * depth * width * NUMBER_BYTES)
+        notes = (
+            "trees are taken as balanced, and nodes read at the memory's rate: waiting for each is not counted",
+            "how many features a row has no file says: its way over the network is not counted",
+        )
+    elif model.layers or not any(weight.gemm for weight in model.outer):
+        why = "how many steps of its layers a row is, no file says" if model.layers else "neither trees nor networks"
+        raise lacking(model, "what a row costs", why)
     for weight in model.outer:
         one = one.plus(multiplied(weight, rows=item.batch))
-    return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=one.moved_bytes, notes=notes)
+    return Passes(
+        unit=item.unit,
+        units=item.batch,
+        forwards=(one,),
+        peak_bytes=one.moved_bytes,
+        input_bytes=item.batch * _inputs(model) * NUMBER_BYTES,
+        notes=notes,
+    )
 
 
 def walks_trees(model: ModelSpec) -> bool:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from chipwise.perf.parameters import Parameters
 
 
+ROUNDING_FRACTION = 1e-9
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """What one device reaches: sheet rates times the fractions that serving's measurements gave."""
@@ -33,6 +36,8 @@ class Device:
     """Added to every pass: the host's part of a step."""
     request_s: float
     """Added to a request once: arrival, decoding of its input, admission."""
+    feed_bytes_per_s: float = float("inf")
+    """Its share of what the instance's network brings in."""
 
 
 def device_of(hardware: Hardware, parameters: Parameters, *, weight_format: str, weight_bytes: float) -> Device:
@@ -89,7 +94,7 @@ def pass_seconds(forward: Forward, device: Device, *, requests: Number) -> PassS
 
 
 def batch_seconds(passes: Passes, device: Device, *, requests: Number) -> Number:
-    """A batch of `requests` requests from its first kernel to its last, without what a request adds by itself.
+    """A batch of `requests` requests, without what a request adds by itself; one that comes in slower takes as long.
 
     >>> from chipwise.perf.other.passes import Forward, Passes
     >>> flat = Device(gemm_flops_per_s=100.0, attention_flops_per_s=50.0, bytes_per_s=10.0, weight_bytes=2.0,
@@ -101,7 +106,7 @@ def batch_seconds(passes: Passes, device: Device, *, requests: Number) -> Number
     total: Number = np.asarray(0.0)
     for forward in passes.forwards:
         total = total + pass_seconds(forward, device, requests=requests).seconds
-    return total
+    return np.maximum(total, requests * passes.input_bytes / device.feed_bytes_per_s)
 
 
 def terms_of(passes: Passes, device: Device, *, requests: float) -> list[Mapping[str, str | float]]:
@@ -121,4 +126,8 @@ def terms_of(passes: Passes, device: Device, *, requests: float) -> list[Mapping
             for part, seconds, bound in parts
             if float(seconds) > 0
         ]
+    computed_s = sum(float(row["seconds"]) for row in rows)
+    waiting_s = float(batch_seconds(passes, device, requests=requests)) - computed_s
+    if waiting_s > ROUNDING_FRACTION * computed_s:
+        rows.append({"op": "waiting for input", "seconds": waiting_s, "bound_by": "communication"})
     return rows

@@ -14,12 +14,13 @@ from chipwise.interfaces.cli.shared_flags import (
     COUNT,
     LENGTHS,
     LORA_RANK,
+    MEDIA,
     MODEL,
     SERVING,
     SPLIT,
     TRAINING,
 )
-from chipwise.units import parse_rate, parse_seconds
+from chipwise.units import parse_rate
 
 _PLACE = (
     Flag(
@@ -91,26 +92,13 @@ _TRAINING = (
     Flag(name=LORA_RANK, fields=("training.lora_rank",), parse=COUNT, metavar="R", help="Rank of the adapters."),
 )
 
-_MEDIA = (
-    Flag(name="--image-size", fields=("image_size",), parse=COUNT, metavar="PIXELS", help="Edge of an image."),
-    Flag(name="--steps", fields=("steps",), parse=COUNT, metavar="N", help="Denoising steps."),
-    Flag(name="--frames", fields=("frames",), parse=COUNT, metavar="N", help="Frames of a video."),
-    Flag(
-        name="--audio-seconds",
-        fields=("audio_s",),
-        parse=positive(parse_seconds),
-        metavar="S",
-        help="Length of the audio.",
-    ),
-)
-
 GROUPS = {
     "Where": _PLACE,
     "Split": SPLIT,
     "Load": (*LENGTHS, CONTEXT, *_LOAD),
     "Engine": (*SERVING, *_SPECULATION),
     "Training instead of serving": (*TRAINING, *_TRAINING),
-    "Images, video, audio": _MEDIA,
+    "Images, video, audio": MEDIA,
 }
 
 

@@ -12,7 +12,7 @@ from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.parsers import at_least_one, choice, fraction, number, positive, price, weeks
 from chipwise.interfaces.cli.question_file import read_question
-from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, LENGTHS, MODEL
+from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, LENGTHS, MEDIA, MODEL
 from chipwise.units import parse_count, parse_rate, parse_seconds, parse_usd
 
 if TYPE_CHECKING:
@@ -234,7 +234,13 @@ WORKLOAD = Flag(
 
 OF_MODEL = Flag(name="--model", fields=("model",), parse=str, help="What a file of flags may name besides them.")
 
-GROUPS = {"Workload": _WANT, "Training run": _RUN, "What may be bought": _BUY, "What it must have": _NEED}
+GROUPS = {
+    "Workload": _WANT,
+    "Images, video, audio": MEDIA,
+    "Training run": _RUN,
+    "What may be bought": _BUY,
+    "What it must have": _NEED,
+}
 OPTIONAL_MODEL = dataclasses.replace(MODEL, required=False)
 """MODEL, which the file of flags may name instead."""
 QUESTION = tuple(flag for flags in GROUPS.values() for flag in flags)
