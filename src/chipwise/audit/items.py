@@ -23,6 +23,21 @@ RELEASE, ASSUMED = "release", "assumed"
 """Label of a prediction, and its value where the engine's release is not stated: judged apart."""
 
 
+MOST_STAGES = 1000.0
+"""More pipeline stages than any published run has: a cell beyond it says nothing that can be replayed."""
+
+
+def stages(pp: float) -> float:
+    """The pipeline stages of a row.
+
+    Raises:
+        SkipError: more than `MOST_STAGES`.
+    """
+    if pp > MOST_STAGES:
+        raise SkipError(missing("pp"))
+    return pp
+
+
 def missing(column: str) -> str:
     """The code that says which condition the source does not state."""
     return f"conditions-missing:{column}"

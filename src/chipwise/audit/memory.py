@@ -16,6 +16,7 @@ from chipwise.audit.items import (
     SkipError,
     each,
     missing,
+    stages,
 )
 from chipwise.audit.names import (
     Engine,
@@ -321,7 +322,7 @@ def split_of(row: Row) -> Split:
     Raises:
         SkipError: neither tp nor the number of GPUs is stated.
     """
-    pp, dp = row.positive("pp") or 1.0, row.positive("dp") or 1.0
+    pp, dp = stages(row.positive("pp") or 1.0), row.positive("dp") or 1.0
     tp, devices = row.positive("tp"), row.positive("n_gpus")
     if tp is None and devices is None:
         raise SkipError(missing("tp"))

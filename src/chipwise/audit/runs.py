@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from chipwise.audit.dating import release_meant
-from chipwise.audit.items import LOAD_NOT_COVERED, SkipError, missing
+from chipwise.audit.items import LOAD_NOT_COVERED, SkipError, missing, stages
 from chipwise.audit.names import Engine, at_format, chip_named, engine_named
 from chipwise.audit.settings import Limits, Settings, device_facts, kv_format_of, limits_of, settings_of
 from chipwise.audit.table import Row
@@ -207,7 +207,7 @@ def place_of(row: Row, chip: Chip) -> Place:
         SkipError: neither tp nor the number of devices is stated.
     """
     tp, pp, dp, ep = (row.positive(name) for name in ("tp", "pp", "dp", "ep"))
-    pp, ep, ranks = pp or 1.0, ep or 1.0, dp or 1.0
+    pp, ep, ranks = stages(pp or 1.0), ep or 1.0, dp or 1.0
     ranks = ranks if ep > 1 else 1.0
     chips = row.positive("n_devices")
     if chips is None:

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import cast, get_args
 
-from chipwise.audit.items import LOAD_NOT_COVERED, Context, SkipError, missing
+from chipwise.audit.items import LOAD_NOT_COVERED, Context, SkipError, missing, stages
 from chipwise.audit.names import chip_named, format_named, model_named
 from chipwise.audit.table import Row
 from chipwise.catalog import Chip
@@ -179,7 +179,7 @@ def layout_of(row: Row, devices: float, defaults: TrainerDefaults) -> TrainingLa
     words = row.text("fsdp_or_zero").lower()
     if "device_map" in words:
         pp = devices
-    dp = max(devices / (tp * pp * cp), 1.0)
+    dp = max(devices / (tp * stages(pp) * cp), 1.0)
     shard = next((name for pattern, name in _SHARDS if re.search(pattern, words)), defaults.shard)
     over = re.search(r"(?:shard|fsdp)=(\d+)", words)
     return TrainingLayout(
