@@ -121,7 +121,7 @@ def test_the_page_says_what_a_run_needs(plan: Any) -> None:
         "step 10.0 s (5.00-20.0)",
         "16,384 (8,192-32,768) tok/s \u00b7 2,048 (1,024-4,096) a chip",
         "MFU 40 % (30-50) average \u00b7 HFU 52 % (40-60)",
-        "90 % (85-95) efficient \u00b7 tp 91 % (86-96)",
+        "90 % (85-95) efficient \u00b7 tp 91 % (86-96) on target",
         "pipeline bubble 5 % of the step",
         "\u2588 matrix products 80 %",
         "\u2592 tensor parallelism 10 %",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from chipwise.guide import grade
 from chipwise.report.document import Bar, Line, Part, bad, dim, good, join, line
 from chipwise.report.phrases import amount, gib, graded, maybe, percent, rate, seconds, share, spread, usd
 from chipwise.units import show_count, show_seconds
@@ -67,13 +68,13 @@ def _drawn(bound_by: str | None) -> _Kind:
     return _DRAWN.get(bound_by or "", "reserved")
 
 
-def step_rows(training: Answer, grade: str | None = None) -> Iterator[tuple[str, Line]]:
+def step_rows(training: Answer, mfu_grade: str | None = None) -> Iterator[tuple[str, Line]]:
     """The step, its tokens, how busy the chips are and what they wait for."""
     yield "step", seconds(training["step_s"])
     tokens, per_chip = training["tokens_per_s"], training["tokens_per_s_per_chip"]
     yield "tokens", join([rate(tokens, "tok/s"), () if per_chip == tokens else rate(per_chip, "a chip")])
     model, hardware = training["mfu_fraction"], training["hfu_fraction"]
-    busy = join([percent(model), graded(grade)], "  ")
+    busy = join([percent(model), graded(mfu_grade)], "  ")
     yield "MFU", busy if hardware == model else join([busy, line(dim("HFU "), *percent(hardware))])
     yield "samples", rate(training["samples_per_s"], "a second")
     yield "communication", _waits(training["communication_efficiency"])
@@ -81,8 +82,12 @@ def step_rows(training: Answer, grade: str | None = None) -> Iterator[tuple[str,
 
 
 def _waits(efficiency: Answer) -> Line:
-    """The share of time not spent waiting for other devices, in all and by the kind of parallelism."""
-    kinds = [line(dim(f"{name} "), *percent(one)) for name, one in efficiency.items() if one and name != "overall"]
+    """The share of time not spent waiting for other devices, in all and by the kind of parallelism, with its grade."""
+    kinds = [
+        line(dim(f"{name} "), *percent(one), " ", *graded(grade("communication_efficiency", name, one["mid"])))
+        for name, one in efficiency.items()
+        if one and name != "overall"
+    ]
     if not kinds:
         return line(dim("none: devices wait for nobody"))
     return join([line(*percent(efficiency["overall"]), dim(" efficient")), *kinds])

@@ -16,7 +16,7 @@ from chipwise.model.blocks import (
     vector,
 )
 from chipwise.model.draft import Draft, stack
-from chipwise.model.keys import Keys, divide
+from chipwise.model.keys import Keys, divide, side_by_side
 from chipwise.model.spec import Layer
 
 
@@ -33,7 +33,7 @@ def swin(keys: Keys) -> Draft:
         *norm("embeddings.norm", width, "layer"),
     )
     layers: list[Layer] = []
-    for index, (depth, count) in enumerate(zip(depths, heads, strict=True)):
+    for index, (depth, count) in enumerate(side_by_side(keys, "num_heads", depths, heads)):
         shape = Heads(hidden=width, query=count, kv=count, dim=divide(keys, width, count, "embed_dim"))
         block = (
             *attention_weights(shape, Projections(bias=_bias(keys, second=second), prefix="attention")),
