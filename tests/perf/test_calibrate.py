@@ -18,6 +18,7 @@ def calibrate(repo: Path) -> Iterator[ModuleType]:
     """The folder beside src: it is no part of the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(repo))
+        import calibrate.__main__
         import calibrate.priors
         import calibrate.robust
         import calibrate.scores
@@ -74,3 +75,16 @@ def test_every_training_coefficient_starts_somewhere(calibrate: ModuleType) -> N
 def test_sources_weigh_alike(calibrate: ModuleType) -> None:
     values, sources = [1.0] * 98 + [9.0, 9.0], ["big"] * 98 + ["small"] * 2
     assert calibrate.scores.weighted_quantile(values, sources, 0.6) == 9.0
+
+
+def test_without_the_measurements_nothing_is_done_aloud(
+    calibrate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(calibrate.__main__, "TRUTH", tmp_path / "absent")
+    assert calibrate.__main__.main([]) == 0
+    assert "skipped" in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_refused(calibrate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate.__main__, "TRUTH", tmp_path)
+    assert calibrate.__main__.main(["weather"]) == 2
