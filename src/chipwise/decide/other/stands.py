@@ -13,7 +13,6 @@ from chipwise.perf.other.facts import engine_for, processor_of
 from chipwise.perf.other.rows import walks_trees
 from chipwise.perf.other.seconds import Device, device_of
 from chipwise.perf.parameters import parameters_for, runtime_of
-from chipwise.perf.ranges import evidence_of
 from chipwise.precision import (
     bytes_per_param,
     capability,
@@ -193,15 +192,9 @@ def _stand(
         weights_bytes=float(stored_bytes(with_precision(question.model, option.format)).main_bytes),
         overhead_bytes=profile.context_bytes + profile.single_bytes,
         engine=engine,
-        evidence=_evidence(chip.id, runtime),
+        evidence="physics",  # the fractions were fitted on language models alone
         notes=notes,
     )
-
-
-def _evidence(chip: str, runtime: str) -> Evidence:
-    """At best transferred: the fractions were fitted on language models."""
-    found = evidence_of(chip=chip, runtime=runtime, model_type="")
-    return "physics" if found == "physics" else "transferred"
 
 
 def cpu_stand(question: Question, instance: Instance) -> Stand | Refusal:
