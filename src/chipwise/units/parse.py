@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 
 from chipwise.errors import InputError
 
@@ -45,11 +46,15 @@ def parse_count(text: str, *, binary: bool = False) -> int:
     >>> parse_count("8k", binary=True), parse_count("70b"), parse_count("1_000")
     (8192, 70000000000, 1000)
     """
-    value = _scaled(text, _TOKENS if binary else _COUNT, "count", "write a number such as 64, 8k or 2T")
-    # 2.07 x 1e9 is 2069999999.9999998 in binary floating point, and whole all the same.
-    if not math.isclose(value, round(value), rel_tol=1e-14):
+    scales = _TOKENS if binary else _COUNT
+    _scaled(text, scales, "count", "write a number such as 64, 8k or 2T")  # refuses what is no number
+    found = _NUMBER.match(text)
+    digits, suffix = found.groups() if found else ("0", "")
+    # Exact: 2.07 x 1e9 is 2069999999.9999998 in binary floating point.
+    value = Fraction(digits.replace("_", "").replace(",", "")) * int(scales[suffix or ""])
+    if value.denominator != 1:
         raise InputError(f"{text!r} is not whole", why="a count has no fraction", fix="write 64, 8k or 2T")
-    return round(value)
+    return int(value)
 
 
 def parse_seconds(text: str) -> float:
