@@ -8,14 +8,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipwise.advisor import Request, advise, estimate, size
+    from chipwise.advisor import (
+        EngineRequest,
+        EstimateRequest,
+        Request,
+        SizeRequest,
+        SplitRequest,
+        TrainingRequest,
+        advise,
+        estimate,
+        size,
+    )
     from chipwise.catalog import load_catalog
     from chipwise.model import load_model
 
-__all__ = ["Request", "advise", "estimate", "load_catalog", "load_model", "size"]
+__all__ = [
+    "EngineRequest",
+    "EstimateRequest",
+    "Request",
+    "SizeRequest",
+    "SplitRequest",
+    "TrainingRequest",
+    "advise",
+    "estimate",
+    "load_catalog",
+    "load_model",
+    "size",
+]
 
 _HOME = {
+    "EngineRequest": "chipwise.advisor",
+    "EstimateRequest": "chipwise.advisor",
     "Request": "chipwise.advisor",
+    "SizeRequest": "chipwise.advisor",
+    "SplitRequest": "chipwise.advisor",
+    "TrainingRequest": "chipwise.advisor",
     "advise": "chipwise.advisor",
     "estimate": "chipwise.advisor",
     "load_catalog": "chipwise.catalog",

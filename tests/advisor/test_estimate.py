@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from chipwise import estimate
-from chipwise.advisor.request import EstimateRequest, SplitRequest
+from chipwise import EstimateRequest, SplitRequest, estimate
 from chipwise.errors import InputError
 
 FLEET = EstimateRequest(
@@ -39,6 +38,15 @@ def test_a_request_of_n_tokens_takes_n_less_one_steps_after_its_first() -> None:
     serving = estimate(FLEET)["serving"]
     steps = (serving["e2e_s"].mid - serving["ttft_s"].mid) / serving["tpot_s"].mid
     assert steps == pytest.approx(99.0)
+
+
+def test_what_does_not_fit_at_once_queues_and_is_not_refused() -> None:
+    """The engine runs what its cache holds; the other clients wait, which shows in TTFT and not as a refusal."""
+    many = estimate(dataclasses.replace(FLEET, replicas=1, concurrency=5000))
+    few = estimate(dataclasses.replace(FLEET, replicas=1))
+    assert many["feasible"] is True
+    assert many["serving"]["batch"].mid < 5000
+    assert many["serving"]["ttft_s"].mid > 10.0 * few["serving"]["ttft_s"].mid
 
 
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1])
