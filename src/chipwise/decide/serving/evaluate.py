@@ -88,6 +88,7 @@ def size_layouts(shards: LayerShards, layouts: Sequence[Layout], demand: Demand)
             graph_max_batch=_column([one.seat.limits.graph_max_batch for one in layouts]),
             nvlink=_column([float(one.seat.fast_link) for one in layouts]) > 0,
             engine=engine.name,
+            kv_format=layouts[0].seat.limits.kv_format,
             engine_version=engine.asked_version or engine.version,
         )
     )
@@ -136,7 +137,7 @@ def serving_input(
         hardware=hardware,
         parameters=_parameters(layouts),
         weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
-        kv_element_bytes=kv_bytes_per_element("bf16"),
+        kv_element_bytes=kv_bytes_per_element(layouts[0].seat.limits.kv_format),
         kv_pool_bytes=memory.kv_pool_bytes,
         max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
         chunk_tokens=_column([one.seat.limits.chunk_tokens for one in layouts]),

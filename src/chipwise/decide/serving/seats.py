@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from chipwise.decide.failures import Refusal
 from chipwise.decide.serving.backing import Backing, backing_of
 from chipwise.decide.serving.splits import multi_node_splits, single_node_splits
-from chipwise.engines import DeviceFacts, engine_defaults
+from chipwise.engines import DeviceFacts, default_kv_format, engine_defaults
 from chipwise.perf.hardware import hardware_of
 from chipwise.perf.parameters import parameters_for, runtime_of
 from chipwise.perf.ranges import evidence_of
-from chipwise.precision import capability, with_precision
+from chipwise.precision import canonical, capability, format_facts, with_precision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,6 +107,8 @@ class Able:
     capability: Capability
     formats: tuple[str, ...]
     model_type: str
+    kv_format: str
+    """What the engine keeps the cache in when it is told nothing."""
 
 
 def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionOption) -> Able | Refusal:
@@ -141,7 +143,20 @@ def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionO
             rule="facts", reason=f"no dense rate of {chip.id} is known for {option.format}", source="catalog",
             change="a source for the rate", known=False,
         )  # fmt: skip
-    return Able(chip=chip, backing=backing, capability=main, formats=formats, model_type=question.model.model_type)
+    return Able(
+        chip=chip,
+        backing=backing,
+        capability=main,
+        formats=formats,
+        model_type=question.model.model_type,
+        kv_format=_cache_format(question.model, backing.engine.name, option),
+    )
+
+
+def _cache_format(model: ModelSpec, engine: str, option: PrecisionOption) -> str:
+    stated = model.quantisation.kv_format if model.quantisation else None
+    stored = canonical(stated) if stated else None
+    return default_kv_format(engine, weight_family=format_facts(option.format).family, stored=stored)
 
 
 def seat_of(question: Question, platform: Platform, model: ModelSpec, option: PrecisionOption) -> Seat | Refusal:
@@ -153,6 +168,8 @@ def seat_of(question: Question, platform: Platform, model: ModelSpec, option: Pr
 def _seat(platform: Platform, able: Able) -> Seat | Refusal:
     chip, fraction, engine = platform.chip, platform.fraction, able.backing.engine
     limits = limits_of(able.backing, platform)
+    if isinstance(limits, EngineLimits):
+        limits = replace(limits, kv_format=able.kv_format)
     if isinstance(limits, Refusal):
         return limits
     hardware = hardware_of(chip, formats=able.formats, instance=platform.sample)
