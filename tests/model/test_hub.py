@@ -203,8 +203,16 @@ def test_unknown_repository(hub: type[_Hub]) -> None:
 
 def test_a_hub_that_does_not_answer(hub: type[_Hub], monkeypatch: pytest.MonkeyPatch) -> None:
     assert hub.files == {}
-    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", "0.2")
+    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", "1")
     with pytest.raises(KnowledgeError, match="did not answer in time"):
+        load_model("acme/silent")
+
+
+@pytest.mark.parametrize("said", ["0.2", "soon", "-1", ""])
+def test_an_odd_timeout_is_told(hub: type[_Hub], monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    assert hub.files == {}
+    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", said)
+    with pytest.raises(InputError, match="HF_HUB_DOWNLOAD_TIMEOUT"):
         load_model("acme/silent")
 
 

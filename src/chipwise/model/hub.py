@@ -203,6 +203,24 @@ class _Client:
     failed: type[Exception]
 
 
+def _wait_s() -> float:
+    """Seconds to wait for an answer.
+
+    Raises:
+        InputError: HF_HUB_DOWNLOAD_TIMEOUT is no whole number of seconds, which is all that huggingface_hub reads.
+    """
+    said = os.environ.get("HF_HUB_DOWNLOAD_TIMEOUT")
+    if said is None:
+        return float(_WAIT_S)
+    if not said.strip().isdecimal():
+        raise InputError(
+            f"HF_HUB_DOWNLOAD_TIMEOUT is {said[:40]!r}",
+            why="huggingface_hub reads whole seconds",
+            fix="set it to a whole number such as 10, or unset it",
+        )
+    return float(said)
+
+
 def _client(where: Address) -> _Client:
     if is_offline():
         raise KnowledgeError(
@@ -210,6 +228,7 @@ def _client(where: Address) -> _Client:
             why="no network is used in offline mode",
             fix="unset HF_HUB_OFFLINE, or give the path of the model's config.json",
         )
+    _wait_s()  # huggingface_hub reads the variable when it is imported, and fails without a word where it is odd
     try:
         constants, errors, utils = (import_module(f"huggingface_hub.{name}") for name in _USED)
     except ImportError as error:
@@ -218,7 +237,7 @@ def _client(where: Address) -> _Client:
             why="the extra `hub` (huggingface_hub) is not installed",
             fix="pip install 'chipwise[hub]', or give the path of the model's config.json",
         ) from error
-    wait_s = float(os.environ.get("HF_HUB_DOWNLOAD_TIMEOUT", _WAIT_S))
+    wait_s = _wait_s()
 
     def stream(method: str, url: str, headers: dict[str, str]) -> Any:
         return utils.get_session().stream(method, url, headers=headers, timeout=wait_s, follow_redirects=True)
