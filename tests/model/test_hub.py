@@ -86,7 +86,7 @@ class _Hub(BaseHTTPRequestHandler):
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Hub]]:
     class Serving(_Hub):
         files: dict[str, bytes] = {}  # noqa: RUF012 - one server a test
-        asked: list[tuple[str, str | None, str | None]] = []  # noqa: RUF012
+        asked: list[tuple[str, str | None, str | None]] = []  # noqa: RUF012 - one server a test
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Serving)
     server.daemon_threads = True

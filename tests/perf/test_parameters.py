@@ -104,7 +104,7 @@ def test_less_evidence_never_narrows_a_range(metric: Metric, load: str) -> None:
 
 def test_an_unknown_metric_is_not_guessed() -> None:
     with pytest.raises(KeyError):
-        range_of(1.0, evidence="physics", metric="colour", load="any")  # type: ignore[arg-type]
+        range_of(1.0, evidence="physics", metric="colour", load="any")  # type: ignore[arg-type] # wrong on purpose
 
 
 def test_a_newer_neuron_core_is_no_slower_an_operation() -> None:

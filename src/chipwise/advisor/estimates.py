@@ -9,7 +9,7 @@ from chipwise.advisor.layout import DEFAULT_ENGINES, Laid, Target, lay, platform
 from chipwise.advisor.limits import check_context, check_split, check_version
 from chipwise.advisor.whole import answers_whole
 from chipwise.capacity import Packing, pack
-from chipwise.decide.question import Demand
+from chipwise.decide.question import Demand, LoadKind
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
 from chipwise.errors import InputError
 
@@ -113,7 +113,9 @@ def demand_of(request: EstimateRequest) -> Demand:
         raise InputError(
             "--isl and --osl are needed", why="a request has a prompt and an answer", fix="--isl 1024 --osl 256"
         )
-    kind = {"--concurrency": "closed", "--rate": "rate", "--batch": "static", "--offline": "offline"}
+    kinds: dict[str, LoadKind] = {
+        "--concurrency": "closed", "--rate": "rate", "--batch": "static", "--offline": "offline",
+    }  # fmt: skip
     lengths = float(request.isl_tokens), float(request.osl_tokens)
     base = Demand(
         kind="single",
@@ -125,7 +127,7 @@ def demand_of(request: EstimateRequest) -> Demand:
         prefix_hit_fraction=request.engine.prefix_hit_fraction,
     )
     single = not stated or (stated == ["--concurrency"] and request.concurrency == 1)
-    return base if single else replace(base, kind=kind[stated[0]])  # type: ignore[arg-type]
+    return base if single else replace(base, kind=kinds[stated[0]])
 
 
 def replicas_of(request: EstimateRequest, laid: Laid) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from chipwise.model import keys as k
 from chipwise.model.blocks import Heads, matrix, norm
@@ -11,9 +12,9 @@ from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
 
 
-def _style(**more: object) -> Style:
+def _style(**more: Any) -> Style:
     base = Style(bias="qkvo", norm="layer", gated=False, mlp_bias=True, tied=True)
-    return replace(base, **more)  # type: ignore[arg-type]
+    return replace(base, **more)
 
 
 def gpt2(keys: Keys) -> Draft:

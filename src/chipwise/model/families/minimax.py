@@ -50,7 +50,7 @@ def _lightning(size: Dims) -> Block:
 def minimax_m2(keys: Keys) -> Draft:
     """MiniMax M2: experts of the full width in every layer, norms over all heads."""
     size = dims(keys)
-    style = Style(qk_norm={"per_head": "head"}.get(keys.text("qk_norm_type"), "full"))  # type: ignore[arg-type]
+    style = Style(qk_norm="head" if keys.text("qk_norm_type") == "per_head" else "full")
     mix = Mix(width=k.FFN, prefix="block_sparse_moe", router="block_sparse_moe.gate")
     return decoder(keys, style, ffns={"moe": mixture(keys, size.hidden, mix)["moe"]})
 

@@ -8,6 +8,7 @@ from chipwise.model.blocks import VIT as LAYER
 from chipwise.model.blocks import EncoderStyle, Weights, matrix, norm, norms, table, vector
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
+from chipwise.model.spec import Weight
 from chipwise.model.towers import (
     VISION_LAYERS,
     VISION_WIDTH,
@@ -67,14 +68,13 @@ def beit(keys: Keys) -> Draft:
     relative = table(
         "relative_position_bias", (2 * side - 1) ** 2 + 3, keys.size("num_attention_heads"), part="attention"
     )
-    extra: list[object] = []
+    extra: list[Weight] = []
     if keys.flag("use_relative_position_bias"):
         style = replace(style, extra=(*style.extra, relative))
     if keys.flag("use_shared_relative_position_bias"):
         extra.append(relative)
     if keys.flag("use_mask_token"):
         extra.append(vector("mask_token", hidden, "embedding"))
-    outer = tuple(weight for weight in extra if not isinstance(weight, tuple))
     pooled = keys.flag("use_mean_pooling", default=True)
     return vision(
         keys,
@@ -82,7 +82,7 @@ def beit(keys: Keys) -> Draft:
             style=style,
             positions=keys.flag("use_absolute_position_embeddings"),
             post_norm=pooled,
-            extra=(*outer, *_labels(keys, hidden)),  # type: ignore[arg-type]
+            extra=(*extra, *_labels(keys, hidden)),
         ),
     )
 
