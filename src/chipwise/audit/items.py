@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chipwise.audit.table import Row
 
@@ -119,12 +119,37 @@ class Context:
     incomplete: bool = False
 
 
+Answer = TypeVar("Answer")
 Predict = Callable[["list[Item]", Context], "list[Line]"]
 
 
 def each(items: list[Item], predict: Callable[[Item], Prediction]) -> list[Line]:
     """One line an item: `predict` answers or raises `SkipError`; a barred item is not asked about."""
     return [Line(item=item, code=item.barred) if item.barred is not None else _line(item, predict) for item in items]
+
+
+def each_row(
+    items: list[Item], answer: Callable[[Row], Answer | SkipError], predict: Callable[[Item, Answer], Prediction]
+) -> list[Line]:
+    """One line an item, where every row is answered once for all of its items.
+
+    Args:
+        items: of any number of rows.
+        answer: what is computed of a row, or why nothing is.
+        predict: an item's figure out of its row's answer.
+    """
+    answers: dict[int, Answer | SkipError] = {}
+
+    def one(item: Item) -> Prediction:
+        place = item.row.number
+        if place not in answers:
+            answers[place] = answer(item.row)
+        found = answers[place]
+        if isinstance(found, SkipError):
+            raise SkipError(found.code)
+        return predict(item, found)
+
+    return each(items, one)
 
 
 def _line(item: Item, predict: Callable[[Item], Prediction]) -> Line:

@@ -14,7 +14,7 @@ from chipwise.audit.items import (
     Line,
     Prediction,
     SkipError,
-    each,
+    each_row,
     missing,
     stages,
 )
@@ -130,18 +130,7 @@ def items_of(rows: list[Row], context: Context) -> list[Item]:
 
 def predict(items: list[Item], context: Context) -> list[Line]:
     """A line an item; every row is sized once."""
-    sized: dict[int, Sized | SkipError] = {}
-
-    def one(item: Item) -> Prediction:
-        place = item.row.number
-        if place not in sized:
-            sized[place] = _size(item.row, context)
-        found = sized[place]
-        if isinstance(found, SkipError):
-            raise SkipError(found.code)
-        return _predicted(item.metric, found)
-
-    return each(items, one)
+    return each_row(items, lambda row: _size(row, context), lambda item, found: _predicted(item.metric, found))
 
 
 def _size(row: Row, context: Context) -> Sized | SkipError:

@@ -15,7 +15,7 @@ from chipwise.audit.items import (
     Line,
     Prediction,
     SkipError,
-    each,
+    each_row,
     missing,
 )
 from chipwise.audit.replay import DEFECTS, widest
@@ -86,18 +86,7 @@ class _Answer:
 
 def predict(items: list[Item], context: Context) -> list[Line]:
     """A line an item; every row is computed once."""
-    answers: dict[int, _Answer | SkipError] = {}
-
-    def one(item: Item) -> Prediction:
-        place = item.row.number
-        if place not in answers:
-            answers[place] = _answer(item.row, context)
-        found = answers[place]
-        if isinstance(found, SkipError):
-            raise SkipError(found.code)
-        return _predicted(item, found)
-
-    return each(items, one)
+    return each_row(items, lambda row: _answer(row, context), _predicted)
 
 
 def _answer(row: Row, context: Context) -> _Answer | SkipError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from chipwise.catalog import Catalog
 from chipwise.engines import EngineProfile
@@ -91,6 +91,9 @@ class Policy:
     stable: bool | None = None
 
 
+D = TypeVar("D")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Everything `decide` looks at. `engines` is by chip vendor; a vendor without one cannot be judged."""
@@ -109,24 +112,18 @@ class Question:
         """The demand of a serving question.
 
         Raises:
-            TypeError: it is a training question.
+            TypeError: it is another question.
         """
-        if isinstance(self.demand, Demand):
-            return self.demand
-        msg = "a training question has no serving demand"
-        raise TypeError(msg)
+        return self._demanded(Demand)
 
     @property
     def training(self) -> TrainingDemand:
         """The demand of a training question.
 
         Raises:
-            TypeError: it is a serving question.
+            TypeError: it is another question.
         """
-        if isinstance(self.demand, TrainingDemand):
-            return self.demand
-        msg = "a serving question has no training demand"
-        raise TypeError(msg)
+        return self._demanded(TrainingDemand)
 
     @property
     def other(self) -> OtherDemand:
@@ -135,9 +132,12 @@ class Question:
         Raises:
             TypeError: it is another question.
         """
-        if isinstance(self.demand, OtherDemand):
+        return self._demanded(OtherDemand)
+
+    def _demanded(self, kind: type[D]) -> D:
+        if isinstance(self.demand, kind):
             return self.demand
-        msg = "a question of token streams or training has no such demand"
+        msg = f"a question of {type(self.demand).__name__} has no {kind.__name__}"
         raise TypeError(msg)
 
     @property

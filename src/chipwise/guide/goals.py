@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.errors import UnknownNameError
-from chipwise.guide.tables import cite, table
+from chipwise.guide.tables import cite, row_named, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +57,7 @@ def goal_card(goal: str) -> GoalCard:
     >>> goal_card("latency").tradeoff
     'less throughput, higher cost, smaller batches'
     """
-    row = next((row for row in table("goals") if row["goal"] == goal), None)
-    if row is None:
-        raise UnknownNameError("goal", goal, [row["goal"] for row in table("goals")])
+    row = row_named("goals", "goal", goal)
     return GoalCard(
         goal=goal,
         number=int(row["number"]),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from chipwise.errors import UnknownNameError
-from chipwise.guide.tables import cite, table
+from chipwise.guide.tables import cite, row_named, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +53,7 @@ def purchase_advice(pattern: str) -> PurchaseAdvice:
     >>> purchase_advice("window").option
     'capacity-block'
     """
-    row = next((row for row in table("purchase") if row["pattern"] == pattern), None)
-    if row is None:
-        raise UnknownNameError("pattern", pattern, [row["pattern"] for row in table("purchase")])
+    row = row_named("purchase", "pattern", pattern)
     return PurchaseAdvice(
         pattern=pattern,
         option=row["option"],

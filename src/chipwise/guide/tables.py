@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from chipwise.errors import UnknownNameError
+
 Row = Mapping[str, str]
 _DATA = Path(__file__).parent / "data"
 
@@ -21,6 +23,21 @@ def table(name: str) -> tuple[Row, ...]:
     """
     with (_DATA / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
         return tuple(MappingProxyType(row) for row in csv.DictReader(lines))
+
+
+def row_named(name: str, column: str, value: str) -> Row:
+    """The row of `data/<name>.csv` whose `column` holds `value`.
+
+    Raises:
+        UnknownNameError: no such row; names the others.
+
+    >>> row_named("goals", "goal", "latency")["goal"]
+    'latency'
+    """
+    row = next((row for row in table(name) if row[column] == value), None)
+    if row is None:
+        raise UnknownNameError(column, value, [row[column] for row in table(name)])
+    return row
 
 
 @cache
