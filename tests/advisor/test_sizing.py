@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -101,3 +102,27 @@ def test_ultraservers_are_rented_whole() -> None:
     assert option.chips == 36
     assert option.cost.usd_per_hour is not None
     assert option.cost.usd_per_hour.mid == pytest.approx(380.952)
+
+
+def test_under_the_latency_goal_the_engine_runs_as_many_at_once_as_keep_the_bars() -> None:
+    question = Request(model="llama-3.1-8b", purpose="chat", users=64, goal="latency,cost", only=("g6e.xlarge",))
+    option = advise(question).options[0]
+    seats = option.settings["max_num_seqs"] * option.replicas
+    assert seats > 64
+    full = advise(dataclasses.replace(question, users=seats)).options[0]
+    beyond = advise(dataclasses.replace(question, users=math.ceil(seats * 1.2))).options[0]
+    assert full.instances == option.instances
+    assert beyond.instances > option.instances
+
+
+def test_a_stable_load_speaks_for_neuron_and_for_a_commitment() -> None:
+    question = Request(model="llama-3.1-8b", users=8, only=("g6e.xlarge",), stability="steady")
+    steady, bursty = advise(question), advise(dataclasses.replace(question, stability=None))
+    assert ("stability", "neuron") in {(one["signal"], one["points_to"]) for one in steady.gpu_or_neuron["signals"]}
+    assert "stability" not in {one["signal"] for one in bursty.gpu_or_neuron["signals"]}
+    assert "advised for steady use" in _why_bought(steady, "savings-plan")
+    assert "advised for bursty use" in _why_bought(bursty, "on-demand")
+
+
+def _why_bought(advice: Advice, option: str) -> str:
+    return next(str(one.why) for one in advice.options[0].cost.purchase if one.option == option)

@@ -53,11 +53,13 @@ def test_training_is_asked_for_its_stage() -> None:
 def test_answers_become_flags() -> None:
     given_answers = {
         "work": "serving", "service": "rag", "goal": "latency", "second": "cost", "users": "64", "weights": "fp8",
-        "team": "cuda", "kernels": "yes", "timeline": "week", "running": "interruptible", "region": "us-east-1,eu",
+        "team": "cuda", "kernels": "yes", "timeline": "week", "posture": "exploring", "running": "interruptible",
+        "region": "us-east-1,eu",
     }  # fmt: skip
     assert plan_flags(answered(given_answers)) == {
         "for": "rag", "goal": "latency,cost", "users": "64", "min-precision": "fp8", "team": "cuda",
-        "custom-kernels": "true", "timeline": "1w", "purchase": "spot", "region": "us-east-1,eu",
+        "custom-kernels": "true", "timeline": "1w", "stability": "exploring", "purchase": "spot",
+        "region": "us-east-1,eu",
     }  # fmt: skip
 
 

@@ -38,8 +38,8 @@ def pulls(**changes: object) -> dict[str, str]:
         ({"team": "none"}, "team", "either"),
         ({"timeline_weeks": 4.0}, "timeline", "either"),
         ({"goal": "cost"}, "cost posture", "neuron"),
-        ({"stable": True}, "stability", "neuron"),
-        ({"stable": False}, "stability", "nvidia"),
+        ({"stability": "steady"}, "stability", "neuron"),
+        ({"stability": "exploring"}, "stability", "nvidia"),
     ],
 )
 def test_every_signal_can_pull(changes: dict[str, object], signal: str, points_to: str) -> None:

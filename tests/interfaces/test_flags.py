@@ -24,7 +24,7 @@ EVERYWHERE = "--models --format --json"
 QUESTION = (
     "--for --goal --ttft-p99 --tpot-p99 --users --think --rate --throughput --isl --osl --context "
     "--lengths --tokens --epochs --deadline --budget --region --purchase --price --vendor --only "
-    "--exclude --needs --min-precision --isolation --team --timeline --custom-kernels --ha "
+    "--exclude --needs --min-precision --isolation --team --timeline --stability --custom-kernels --ha "
     "--availability --workload --strict-guide --simulate"
 )
 PROMISED = {

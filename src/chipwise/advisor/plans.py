@@ -236,4 +236,5 @@ def _policy(request: Request, workload: Workload, regions: tuple[str, ...]) -> P
         isolation=request.isolation,
         team=request.team,
         timeline_weeks=request.timeline_weeks,
+        stability=request.stability,
     )

@@ -46,6 +46,7 @@ class Request:
     isolation: str | None = None
     team: str | None = None
     timeline_weeks: float | None = None
+    stability: str | None = None
     custom_kernels: bool = False
     ha_factor: float | None = None
     availability: float | None = None

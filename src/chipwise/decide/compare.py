@@ -132,7 +132,7 @@ def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejecte
             team=policy.team,
             timeline_weeks=policy.timeline_weeks,
             goal=policy.goals[0],
-            stable=policy.stable,
+            stability=policy.stability,
         )
     )
     return {

@@ -32,7 +32,7 @@ def purchase_lines(question: Question, deployment: Deployment) -> tuple[Purchase
     """
     policy = question.policy
     pattern = purchase_pattern(
-        training=question.kind != "inference", interruptible=policy.interruptible, steady=bool(policy.stable)
+        training=question.kind != "inference", interruptible=policy.interruptible, steady=policy.stability == "steady"
     )
     advised = purchase_advice(pattern)
     return tuple(_advised(_line(question, deployment, term), advised) for term in TERMS)

@@ -88,7 +88,7 @@ class Policy:
     isolation: str | None = None
     team: str | None = None
     timeline_weeks: float | None = None
-    stable: bool | None = None
+    stability: str | None = None
 
 
 D = TypeVar("D")

@@ -17,7 +17,8 @@ class NeuronQuestion:
 
     `architecture` is the model's class; `support` the best status of its Neuron stack on any chip on offer (ok,
     beta, unsupported, unknown), with `support_why` and `support_source`; `team` cuda, neuron or none; `goal` the
-    first goal; `stable` whether one model is to stay. None where it was not said: that signal is then silent.
+    first goal; `stability` exploring (models still change) or steady (one is to stay). None where it was not said:
+    that signal is then silent.
     """
 
     architecture: str
@@ -30,7 +31,7 @@ class NeuronQuestion:
     team: str | None = None
     timeline_weeks: float | None = None
     goal: str | None = None
-    stable: bool | None = None
+    stability: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +80,8 @@ def _cases(question: NeuronQuestion) -> Iterator[tuple[str, str]]:
         yield "timeline", "short" if question.timeline_weeks < limit("ramp_weeks") else "long"
     if question.goal in {"cost", "training-cost"}:
         yield "cost posture", "cost"
-    if question.stable is not None:
-        yield "stability", "steady" if question.stable else "exploring"
+    if question.stability is not None:
+        yield "stability", question.stability
 
 
 def _workload(question: NeuronQuestion) -> str:

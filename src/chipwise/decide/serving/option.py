@@ -12,6 +12,7 @@ from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
+from chipwise.decide.serving.ceiling import seats
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.guide import grade, scale_signal, sharing_advice
@@ -21,7 +22,6 @@ from chipwise.units import Percentiles, finite
 
 if TYPE_CHECKING:
     from chipwise.decide.question import Question
-    from chipwise.decide.serving.answers import Held
     from chipwise.decide.serving.deployment import ServingDeployment
     from chipwise.perf.spread import Spread
 
@@ -31,7 +31,8 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     demand, layout = question.serving, deployment.layout
     model = at_precision(question.model, deployment.evaluated.option)
     alone = hold(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
-    resident = _resident(question, deployment, alone)
+    room = float(alone.answer.max_concurrency_at_context)
+    resident = _resident(question, deployment, room)
     held = hold(model, layout, context_tokens=demand.context_tokens, concurrency=resident)
     asked = question_of(layout, held, demand, float(deployment.replicas))
     serving = serving_object(layout, asked, demand)
@@ -56,7 +57,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         parallelism=deployment.parallelism,
         precision=_precision(deployment),
         engine=layout.seat.engine.name,
-        settings=_settings(question, deployment),
+        settings=_settings(question, deployment, seats(question, deployment, asked, held_at_context=room)),
         memory=memory,
         performance=performance,
         latency=_latency(spread),
@@ -77,12 +78,12 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     )
 
 
-def _resident(question: Question, deployment: ServingDeployment, alone: Held) -> float:
+def _resident(question: Question, deployment: ServingDeployment, room: float) -> float:
     """Requests in flight on one replica whose cache is held at its full length at once; the rest queue.
 
     A closed loop states how many there are; under a rate they follow from it; offline work takes every seat.
     """
-    fits = max(1.0, math.floor(float(alone.answer.max_concurrency_at_context)))
+    fits = max(1.0, math.floor(room))
     stated = question.serving.users / deployment.replicas
     running = {"closed": math.ceil(stated), "offline": fits}.get(question.serving.kind, deployment.value("running"))
     return max(1.0, min(math.ceil(running), fits, deployment.layout.seat.limits.max_num_seqs))
@@ -132,29 +133,16 @@ def _cache_format(kv: str, compute: str | None) -> str:
     return "fp16" if (kv, compute) == ("bf16", "fp16") else kv
 
 
-def _settings(question: Question, deployment: ServingDeployment) -> dict[str, Any]:
+def _settings(question: Question, deployment: ServingDeployment, most_sequences: int) -> dict[str, Any]:
     seat = deployment.layout.seat
     return {
-        "max_num_seqs": seats(question, deployment),
+        "max_num_seqs": most_sequences,
         "max_model_len": round(question.serving.context_tokens),
         "gpu_memory_utilization": seat.limits.utilization,
         "max_num_batched_tokens": seat.limits.chunk_tokens,
         "engine_version": seat.engine.version,
         "kv_cache_dtype": seat.limits.kv_format,
     }
-
-
-def seats(question: Question, deployment: ServingDeployment) -> int:
-    """Sequences that the engine is set to run at once, per rank: never fewer than the prediction runs.
-
-    A closed loop needs a seat for every request in flight on a replica while headroom for failures is missing;
-    arrivals get twice their mean number; offline work takes what cache and scheduler hold.
-    """
-    demand, layout = question.serving, deployment.layout
-    base = deployment.base_units * deployment.evaluated.packings[deployment.row].replicas_per_unit
-    wanted = {"closed": demand.users / base, "rate": 2.0 * deployment.value("running")}
-    each = wanted.get(demand.kind, deployment.value("sequence_limit")) / int(layout.split.dp)
-    return max(1, min(layout.seat.limits.max_num_seqs, math.ceil(each)))
 
 
 def _latency(spread: tuple[Spread, Spread]) -> Latency:

@@ -204,6 +204,13 @@ _NEED = (
         metavar="WEEKS",
         help="Weeks until production.",
     ),
+    Flag(
+        name="--stability",
+        fields=("stability",),
+        parse=choice("exploring", "steady"),
+        metavar="exploring|steady",
+        help="Whether models still change, or one stays under a steady load.",
+    ),
     Flag(name="--custom-kernels", fields=("custom_kernels",), help="The model needs kernels of its own."),
     Flag(
         name="--ha",
