@@ -35,7 +35,7 @@ def test_enter_takes_the_defaults_to_the_end(keys: PipeInput) -> None:
     answers = questionnaire.answers_of_terminal(None)
     assert plan_flags(answers) == {
         "for": "chat",
-        "goal": "latency",
+        "goal": "latency,cost",
         "team": "none",
         "timeline": "12w",
         "purchase": "any",
@@ -48,13 +48,13 @@ def test_arrow_keys_choose_and_one_can_go_back(keys: PipeInput) -> None:
     keys.send_text(DOWN * 4 + ENTER)  # back, from the goal to the service
     keys.send_text(DOWN * 2 + ENTER)  # an editor
     keys.send_text(DOWN * 3 + ENTER)  # cost first
-    keys.send_text(ENTER + "1s" + ENTER + "<" + ENTER + WIPE + "2s" + ENTER + ENTER * 20)
+    keys.send_text(ENTER + "1s" + ENTER + "<" + ENTER + "2s" + ENTER + ENTER * 20)
     flags = plan_flags(questionnaire.answers_of_terminal(None))
     assert (flags["for"], flags["goal"], flags["ttft-p99"]) == ("code", "cost", "2s")
 
 
 def test_a_wrong_text_is_not_taken(keys: PipeInput) -> None:
-    keys.send_text(WIPE + "no-such-model-at-all" + ENTER + WIPE + "qwen3-8b" + ENTER + ENTER * 20)
+    keys.send_text("no-such-model-at-all" + ENTER + WIPE + "qwen3-8b" + ENTER + ENTER * 20)
     answers = questionnaire.answers_of_terminal(None)
     assert (answers["model"], answers["8.3"]) == ("qwen3-8b", "small")
     assert answers["7-tenants"] == "no"

@@ -107,7 +107,7 @@ def _prompts() -> Any:
 def _ask(prompts: Any, asked: Asked, models: str | None, *, first: bool) -> str:
     try:
         prompt = _text_prompt(prompts, asked, models) if asked.kind == "text" else _choice(prompts, asked, first=first)
-        said = str(prompt.unsafe_ask())
+        said = str(prompt.unsafe_ask()) or asked.default
     except (KeyboardInterrupt, EOFError):
         raise click.Abort from None
     return _BACK if said.strip() == _BACK_SIGN and not first else said
@@ -125,10 +125,12 @@ def _choice(prompts: Any, asked: Asked, *, first: bool) -> Any:
 
 
 def _text_prompt(prompts: Any, asked: Asked, models: str | None) -> Any:
-    def check(text: str) -> bool | str:
-        return text.strip() == _BACK_SIGN or _problem(asked, text, models) or True
+    """A line to type; what an empty one takes is shown pale in its place."""
 
-    return prompts.text(asked.text, default=asked.default, instruction=f"({asked.help}) ", validate=check)
+    def check(text: str) -> bool | str:
+        return text.strip() == _BACK_SIGN or _problem(asked, text or asked.default, models) or True
+
+    return prompts.text(asked.text, instruction=f"({asked.help}) ", validate=check, placeholder=asked.default)
 
 
 def _problem(asked: Asked, text: str, models: str | None) -> str:
