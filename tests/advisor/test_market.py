@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from chipwise import Request, advise, load_catalog
 
 
@@ -92,3 +94,15 @@ def test_the_checklist_has_a_row_for_mig() -> None:
     (row,) = [check for check in tenants.infrastructure if check.feature == "mig"]
     assert (row.need, row.has) == ("required", False)
     assert any("mig required" in one.rule for one in tenants.discouraged_by)
+
+
+def test_named_regions_are_weighed_those_of_the_users_geography_first() -> None:
+    question = Request(model="llama-3.1-8b", only=("g6e.xlarge",), regions=("eu-central-1", "us-east-1", "eu-west-3"))
+    (option, *_) = advise(question).options
+    found = {one.region: one for one in option.region_advice}
+    assert list(found) and set(found) == set(question.regions)
+    assert option.regions[0] == "eu-central-1"
+    assert found["us-east-1"].why.startswith("users are in eu")
+    assert found["eu-west-3"].why == "the size is not offered there"
+    assert "eu-west-3" not in option.regions
+    assert advise(dataclasses.replace(question, regions=())).options[0].region_advice == ()

@@ -1,16 +1,37 @@
-"""Why a question about Regions has no option: what they offer, and where the sizes that hold the model are."""
+"""The Regions of a question: how the guide weighs them, and why those named leave no option."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from chipwise.guide import region_advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chipwise.catalog import Catalog
-    from chipwise.decide import Advice
+    from chipwise.decide import Advice, Option
 
 SHOWN = 4
+
+
+def weighed(regions: tuple[str, ...], advice: Advice, catalog: Catalog) -> Advice:
+    """Every option with the named Regions weighed: offered there, then near the users.
+
+    Naming Regions says two things: data stays in their geographies, and the users are in the first one's.
+    """
+    if not regions:
+        return advice
+    places = {name: catalog.regions[name].geography for name in regions}
+    return replace(advice, options=tuple(_weighed(places, option, catalog) for option in advice.options))
+
+
+def _weighed(places: dict[str, str], option: Option, catalog: Catalog) -> Option:
+    offered = catalog.regions_of(option.instance, priced=True)
+    found = region_advice(places, offered=offered, users=next(iter(places.values())))
+    ranked = tuple(one.region for one in found if one.region in option.regions)
+    return replace(option, regions=ranked, region_advice=found)
 
 
 def region_warnings(regions: tuple[str, ...], advice: Advice, catalog: Catalog) -> Iterator[str]:

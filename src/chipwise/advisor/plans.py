@@ -11,7 +11,7 @@ from chipwise.advisor.benchmark import benchmark_object
 from chipwise.advisor.models import model_object
 from chipwise.advisor.names import checked
 from chipwise.advisor.other import engines_named, fitted, other_demand
-from chipwise.advisor.places import region_warnings
+from chipwise.advisor.places import region_warnings, weighed
 from chipwise.advisor.whole import class_of
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
@@ -73,7 +73,7 @@ def advise(request: Request) -> Advice:
         purpose=workload.preset.value,
         budget_usd=workload.budget_usd.value if workload.budget_usd else None,
     )
-    advice = decide(question)
+    advice = weighed(regions if request.regions else (), decide(question), catalog)
     return replace(
         advice,
         model=model_object(model),

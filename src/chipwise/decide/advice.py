@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from chipwise.guide import RegionAdvice
 from chipwise.units import Percentiles, Range
 
 
@@ -152,6 +153,8 @@ class Option:
     risks: tuple[str, ...]
     discouraged_by: tuple[Discouraged, ...]
     evidence: str
+    region_advice: tuple[RegionAdvice, ...] = ()
+    """The regions that were named, weighed by the guide's rules; empty where none was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

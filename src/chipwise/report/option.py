@@ -164,7 +164,14 @@ def _rows(option: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     yield "settings", join([line(f"{name} {_setting(value)}") for name, value in option["settings"].items()])
     yield "sized by", _sizing(option["sizing"])
     yield "scale", _scale(option["scale"])
-    yield "regions", line(listing(option["regions"], 6))
+    yield "regions", _regions(option)
+
+
+def _regions(option: Answer) -> Line:
+    """The regions, and by which rule the first of several named ones leads."""
+    led = [one["why"] for one in option["region_advice"] if one["rank"] == 1]
+    first = dim(f" · {option['regions'][0]}: {led[0]}") if led and len(option["regions"]) > 1 else ""
+    return line(listing(option["regions"], 6), first)
 
 
 def _costs(cost: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
