@@ -59,10 +59,16 @@ class Argument:
         return {} if value is None else {self.field: value}
 
 
-class _Command(click.Command):
-    """A command whose `--help` lists its flags under headings."""
+class AnsweringCommand(click.Command):
+    """A command whose `--help` lists its flags under headings.
+
+    `places`, `flags` and `run` are what it is made of: every other door reads them here.
+    """
 
     headings: Mapping[str, Sequence[str]] = {}
+    places: tuple[Argument, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    run: Run
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The flags, heading by heading; what stands under none is general."""
@@ -79,9 +85,18 @@ class _Command(click.Command):
 
 
 def command(
-    name: str, run: Run, *, argument: Argument | Sequence[Argument] | None, groups: Groups, about: str
-) -> click.Command:
-    """The click command that parses the flags of `groups` and calls `run`; `about` is its help."""
+    name: str,
+    run: Run,
+    *,
+    argument: Argument | Sequence[Argument] | None,
+    groups: Groups,
+    about: str,
+    short: str = "-o",
+) -> AnsweringCommand:
+    """The click command that parses the flags of `groups` and calls `run`; `about` is its help.
+
+    `short` is the short form of `--format`: none where a flag of the command is called `-o`.
+    """
     table = (*(flag for flags in groups.values() for flag in flags), MODELS)
     places = (argument,) if isinstance(argument, Argument) else tuple(argument or ())
 
@@ -93,7 +108,12 @@ def command(
         with waiting(click.get_current_context().command_path, silent=name in PROMPTS) as line:
             return run(fields, dataclasses.replace(how, before=line.clear))
 
-    params = [*(place.parameter() for place in places), *(flag.option() for flag in table), *output.options()]
-    made = _Command(name, callback=callback, params=params, help=about)
+    params = [
+        *(place.parameter() for place in places),
+        *(flag.option() for flag in table),
+        *output.options(short=short),
+    ]
+    made = AnsweringCommand(name, callback=callback, params=params, help=about)
+    made.places, made.flags, made.run = places, table, run
     made.headings = {heading: [flag.key for flag in flags] for heading, flags in groups.items()}
     return made

@@ -24,6 +24,7 @@ _COMMANDS = {
     "estimate": "How fast a model runs on given chips, with a range and its terms.",
     "why": "Where one size stands for a question, and what would turn it.",
     "compare": "Two sizes side by side, and what each does for a model.",
+    "plot": "Drawings for slides and reports: all sizes, latency, context, cost, memory.",
     "validate": "Replay published measurements, and say how far off chipwise is.",
     "catalog": "The chips, instances, prices and regions known, each fact with its source.",
     "guide": "The guide's flows and tables, where it is wrong, and its questionnaire.",

@@ -34,6 +34,8 @@ class Flag:
     many: Callable[[Iterable[Any]], Any] | None = None
     listed: bool = False
     names: Names | None = None
+    short: str = ""
+    """A second name of one letter: `-o`."""
 
     @property
     def key(self) -> str:
@@ -57,10 +59,11 @@ class Flag:
 
     def option(self) -> click.Option:
         """This flag as click's option."""
+        spelled = [*filter(None, [self.short]), self.name, self.key]
         if self.parse is None:
-            return click.Option([self.name, self.key], is_flag=True, default=None, help=self.help)
+            return click.Option(spelled, is_flag=True, default=None, help=self.help)
         return click.Option(
-            [self.name, self.key],
+            spelled,
             type=_Text(self),
             metavar=self.metavar or "TEXT",
             multiple=self.many is not None,

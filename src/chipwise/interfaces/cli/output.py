@@ -1,4 +1,4 @@
-"""How an answer leaves: one JSON document, Markdown, or text. Rich is loaded for text only."""
+"""How an answer leaves: one JSON document, Markdown, one HTML file, or text. Rich is loaded for text only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 from chipwise.errors import InputError
 from chipwise.interfaces.cli.parsers import choice
 
-FORMATS = ("text", "md", "json")
+FORMATS = ("text", "md", "html", "json")
 _ASCII = str.maketrans(
     {
         "\u00d7": "x",
@@ -62,16 +62,22 @@ class Output:
             from chipwise.report.markdown import markdown
 
             write(markdown(document))
+        elif self.format == "html":
+            from chipwise.report import html
+
+            write(html.file(f"chipwise {page.replace('_', ' ')}", html.html(document)))
         else:
             from chipwise.report.text import text
 
             write(text(document, width=width(), color=colored(asked=self.color)))
 
 
-def options() -> list[click.Parameter]:
-    """The flags every answering command has."""
+def options(*, short: str = "-o") -> list[click.Parameter]:
+    """The flags every answering command has; `short` is that of `--format`, none where -o names a folder."""
     return [
-        click.Option(["-o", "--format", "output_format"], metavar="|".join(FORMATS), help="How to print."),
+        click.Option(
+            [*filter(None, [short]), "--format", "output_format"], metavar="|".join(FORMATS), help="How to print."
+        ),
         click.Option(["--json", "as_json"], is_flag=True, help="One JSON document on stdout."),
         click.Option(["--color/--no-color", "color"], default=None, help="Force colour, or forbid it."),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,22 @@ def read_question(path: str, flags: Sequence[Flag]) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, is not a mapping, names an unknown flag or holds a wrong value.
     """
+    return fields_of(_mapping(path), flags)
+
+
+def fields_of(written: Mapping[Any, Any], flags: Sequence[Flag]) -> dict[str, Any]:
+    """Field path to value, of flags written as a mapping: names without dashes, values as texts or plain values.
+
+    Raises:
+        InputError: an unknown flag, or a wrong value.
+
+    >>> from chipwise.interfaces.cli.shared_flags import SPLIT
+    >>> fields_of({"tp": "8"}, SPLIT)
+    {'split.tp': 8}
+    """
     by_key = {flag.key: flag for flag in flags}
     values = {}
-    for name, value in _mapping(path).items():
+    for name, value in written.items():
         key = str(name).lstrip("-").replace("-", "_")
         if key not in by_key:
             raise UnknownNameError("flag", str(name), [flag.name.lstrip("-") for flag in flags])

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from chipwise.errors import InputError
-from chipwise.interfaces.cli.answering import Argument
+from chipwise.interfaces.cli.answering import AnsweringCommand, Argument
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag
 from chipwise.interfaces.cli.groups import NearGroup
@@ -25,9 +25,14 @@ def show(**values: Any) -> int:
     if values["output_format"] in DRAWINGS:
         write(_drawing(name or "8", values["output_format"]))
         return 0
+    return run_show({"section": name} if name else {}, take(values))
+
+
+def run_show(fields: dict[str, Any], output: Output) -> int:
+    """One section, or the list of them."""
     from chipwise.interfaces.guide_answers import show_section
 
-    take(values).emit(show_section(name), "guide_show")
+    output.emit(show_section(fields.get("section")), "guide_show")
     return 0
 
 
@@ -67,7 +72,7 @@ def run_ask(fields: dict[str, Any], output: Output) -> int:
     return plan_of(answers, models, output)
 
 
-def _show_command() -> click.Command:
+def _show_command() -> AnsweringCommand:
     """`--format` of `show` knows two more forms than that of the other commands."""
     about = "One section of the guide: 1 to 9, 8.1 to 8.9, B-matrix, …; without SECTION, the list of them."
     how = [one for one in options() if one.name != "output_format"]
@@ -76,8 +81,10 @@ def _show_command() -> click.Command:
         metavar="|".join((*FORMATS, *DRAWINGS)),
         help="How to print; mermaid and svg draw the section's flow.",
     )
-    section = Argument(field="section", required=False).parameter()
-    return click.Command("show", callback=show, params=[section, form, *how], help=about)
+    section = Argument(field="section", required=False)
+    made = AnsweringCommand("show", callback=show, params=[section.parameter(), form, *how], help=about)
+    made.places, made.run = (section,), run_show
+    return made
 
 
 command = NearGroup(

@@ -1,0 +1,134 @@
+"""The figures: from the curves of an option to charts. Each takes the answer of `curves` and gives SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chipwise.report.drawings.axes import spanning
+from chipwise.report.drawings.chart import COLORS, Chart, Limit, Series, bars, svg
+from chipwise.report.phrases import times
+from chipwise.units import show_bytes, show_count, show_seconds, show_usd
+
+Answer = Mapping[str, Any]
+_PERCENT = 100.0
+
+
+def latency_figure(curves: Answer) -> str:
+    """TTFT and TPOT against requests in flight, with their ranges and the bars asked for."""
+    rows = curves["load"]
+    colors = {"ttft_s": COLORS[0], "tpot_s": COLORS[1]}
+    series = tuple(
+        Series(
+            label=f"mean {name[:4].upper()}",
+            color=color,
+            points=tuple((row["concurrency"], row[name]["mid"]) for row in rows if row[name]),
+            band=tuple((row[name]["low"], row[name]["high"]) for row in rows if row[name]),
+            told=tuple(
+                f"{row['concurrency']} in flight: {name[:4].upper()} {show_seconds(row[name]['mid'])}, "
+                f"{show_count(row['output_tokens_per_s']['mid'])} tok/s"
+                for row in rows
+                if row[name]
+            ),
+        )
+        for name, color in colors.items()
+    )
+    bars = {name: curves["bars"][f"{name[:4]}_p99_s"] for name in colors}
+    limits = tuple(
+        Limit(axis="y", value=bar, label=f"P99 {name[:4].upper()} asked ≤ {show_seconds(bar)}")
+        for name, bar in bars.items()
+        if bar
+    )
+    values = [value for one in series for pair in (*one.band, *((y, y) for _, y in one.points)) for value in pair]
+    return svg(
+        Chart(
+            title=f"Latency against load: {_what(curves)}",
+            x=spanning("requests in flight", [row["concurrency"] for row in rows], shown=show_count, log=True),
+            y=spanning("seconds", [*values, *(one.value for one in limits)], shown=show_seconds, log=True),
+            series=series,
+            limits=limits,
+        )
+    )
+
+
+def context_figure(curves: Answer) -> str:
+    """Requests that the cache of one replica holds, against the context of each."""
+    rows = curves["context"]
+    points = tuple((row["context"], row["max_concurrency"]) for row in rows if row["max_concurrency"])
+    told = tuple(f"context {show_count(x)}: {y:,.1f} requests" for x, y in points)
+    return svg(
+        Chart(
+            title=f"Requests that fit against context: {_what(curves)}",
+            x=spanning("context, tokens", [x for x, _ in points], shown=show_count, log=True),
+            y=spanning("requests a replica holds", [y for _, y in points], shown=show_count, log=True),
+            series=(Series(label="", points=points, told=told),),
+        )
+    )
+
+
+def cost_figure(curves: Answer) -> str:
+    """USD per million output tokens against the share of capacity that is used."""
+    rows = curves["use"]
+    costs = [row["usd_per_million_output_tokens"] for row in rows]
+    points = tuple((row["share"] * _PERCENT, cost["mid"]) for row, cost in zip(rows, costs, strict=True))
+    return svg(
+        Chart(
+            title=f"Cost against use: {_what(curves)}",
+            x=spanning("share of capacity in use, %", [0.0, _PERCENT], shown=show_count),
+            y=spanning(
+                "USD per million output tokens",
+                [cost[end] for cost in costs for end in ("low", "high")],
+                shown=show_usd,
+                log=True,
+            ),
+            series=(
+                Series(
+                    label="",
+                    points=points,
+                    band=tuple((cost["low"], cost["high"]) for cost in costs),
+                    told=tuple(f"{x:.0f} % used: {show_usd(y)}" for x, y in points),
+                ),
+            ),
+        )
+    )
+
+
+def pareto_figure(curves: Answer) -> str:
+    """Every size that would do, by price and latency; hover says why it is chosen or not."""
+    rows = [row for row in curves["candidates"] if row["usd_per_hour"] and row["tpot_p99_s"]]
+    chosen = [row for row in rows if row["place"]]
+    others = [row for row in rows if not row["place"]]
+    bar = curves["bars"]["tpot_p99_s"]
+    return svg(
+        Chart(
+            title=f"All sizes that would do for {curves['model']}: price against P99 TPOT",
+            x=spanning("USD an hour", [row["usd_per_hour"] for row in rows], shown=show_usd, log=True),
+            y=spanning("P99 TPOT", [*(row["tpot_p99_s"] for row in rows), bar or 0.0], shown=show_seconds),
+            series=(
+                _scattered("would do as well", others, COLORS[5]),
+                _scattered("options", chosen, COLORS[1]),
+            ),
+            limits=(Limit(axis="y", value=bar, label=f"asked ≤ {show_seconds(bar)}"),) if bar else (),
+        )
+    )
+
+
+def _scattered(label: str, rows: list[Answer], color: str) -> Series:
+    return Series(
+        label=label,
+        color=color,
+        joined=False,
+        mark="dot" if label == "options" else "ring",
+        points=tuple((row["usd_per_hour"], row["tpot_p99_s"]) for row in rows),
+        told=tuple(f"{times(row['instances'], row['instance'])}: {row['why']}" for row in rows),
+    )
+
+
+def memory_figure(curves: Answer) -> str:
+    """The terms of the fullest chip's memory, one bar each."""
+    terms = [(name.removesuffix("_bytes"), value) for name, value in curves["memory"].items() if value]
+    return bars(f"Memory of one chip: {_what(curves)}", [(name, value, show_bytes(value)) for name, value in terms])
+
+
+def _what(curves: Answer) -> str:
+    return f"{curves['model']} on {times(curves['instances'], curves['instance'])}"
