@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ def _turning(instance: str, request: Request, advice: Advice, row: Any) -> Itera
     """The first change of each kind that makes the size feasible."""
     alone = _alone(instance, request)
     floors = tuple(dict.fromkeys([*filter(None, [_asked_format(row)]), *FLOORS]))
-    tries_by_kind = [*_changes(alone, request, floors), *_bars(alone, advice)]
+    tries_by_kind = [*_changes(alone, request, floors), *_bars(alone, advice, row)]
     for kind, tries in tries_by_kind:
         for words, changed in tries:
             found = _feasible(changed)
@@ -118,9 +119,10 @@ def _changes(alone: Request, request: Request, floors: tuple[str, ...]) -> Itera
         yield "budget", [("no budget", replace(alone, budget_usd=None))]
 
 
-def _bars(alone: Request, advice: Advice) -> Iterator[Tries]:
+def _bars(alone: Request, advice: Advice, row: Any) -> Iterator[Tries]:
     workload = advice.workload
-    ttft, tpot = (workload.get(name, {}).get("value") for name in ("ttft_p99_s", "tpot_p99_s"))
+    asked = {name: workload.get(name, {}).get("value") for name in ("ttft_p99_s", "tpot_p99_s")}
+    ttft, tpot = asked.values()
     if ttft or tpot:
         yield (
             "bars",
@@ -129,13 +131,22 @@ def _bars(alone: Request, advice: Advice) -> Iterator[Tries]:
                     f"bars {factor:g} times as loose",
                     replace(alone, ttft_p99_s=ttft and ttft * factor, tpot_p99_s=tpot and tpot * factor),
                 )
-                for factor in LOOSER
+                for factor in (*LOOSER, *_reached(asked, row))
             ],
         )
     context = workload.get("context", {}).get("value")
     if context and alone.isl_tokens is None and alone.osl_tokens is None:
         shorter = [int(context) // part for part in (2, 4, 8) if int(context) // part >= 1]
         yield "context", [(f"--context {tokens}", replace(alone, context_tokens=tokens)) for tokens in shorter]
+
+
+def _reached(asked: Mapping[str, float | None], row: Any) -> Iterator[float]:
+    """How much looser the bars must be for what came nearest to meet them, to two digits upwards."""
+    nearest = row.nearest if isinstance(row, Rejected) else {}
+    misses = [nearest[name] / bar for name, bar in asked.items() if bar and nearest.get(name)]
+    if misses and max(misses) > max(LOOSER):
+        digit = 10.0 ** (math.floor(math.log10(max(misses))) - 1)
+        yield math.ceil(max(misses) / digit) * digit
 
 
 def _feasible(request: Request) -> dict[str, Any] | None:

@@ -117,7 +117,7 @@ def ask(verb: str, body: Mapping[str, Any], leave: Leave) -> Reply:
         fields = {**_fields(command, verb, said, sent=bool(described)), **described}
         _check_files(said, leave)
         for name in NAMES_MODELS & said.keys():
-            _check_model(str(said[name]), leave)
+            check_model(str(said[name]), leave)
         kept: list[tuple[dict[str, Any], str]] = []
         status = command.run(fields, _Kept(format="json", color=False, kept=kept))
     content, page = kept[0]
@@ -149,7 +149,7 @@ def _check_files(said: Mapping[str, Any], leave: Leave) -> None:
         )
 
 
-def _check_model(reference: str, leave: Leave) -> None:
+def check_model(reference: str, leave: Leave) -> None:
     """Built-in names and notations are free; whether anything else is there is not told without leave."""
     from chipwise.model.registry import find, near
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -13,6 +13,7 @@ BoxData = Mapping[str, Any]
 _SHAPES = {"question": ("{", "}"), "end": ("([", "])"), "action": ("[", "]"), "note": ("[", "]")}
 _FILLS = {"question": "#fde68a", "end": "#bbf7d0", "action": "#e5e7eb", "note": "#e0e7ff"}
 _WIDTH, _GAP_X, _GAP_Y, _LINE, _PAD, _COLUMNS = 236, 190, 22, 16, 10, 34
+_UNLIT, _LIT = 'stroke="#6b7280"', 'stroke="#0b57a4" stroke-width="4"'
 _DROP = 80
 _BEND = 50
 
@@ -62,8 +63,11 @@ def _words(box: BoxData) -> list[str]:
     return [box["text"], *([sizes] if sizes else [])]
 
 
-def svg(boxes: Sequence[BoxData], title: str) -> str:
-    """The flow as an SVG document: one column a step, arrows with their answers."""
+def svg(boxes: Sequence[BoxData], title: str, *, lit: Collection[str] = ()) -> str:
+    """The flow as an SVG document: one column a step, arrows with their answers.
+
+    `lit` are the boxes of a way taken: they stand out, and each box says on hover what its note says.
+    """
     places = _layout(boxes)
     width = max(place.x for place in places.values()) + _WIDTH + _PAD
     height = max(place.y + place.height for place in places.values()) + _PAD
@@ -76,7 +80,7 @@ def svg(boxes: Sequence[BoxData], title: str) -> str:
         'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
     )
     arrows = [part for box in boxes for part in _arrows(box, places)]
-    drawn = [_drawn(box, places[box["id"]]) for box in boxes]
+    drawn = [_drawn(box, places[box["id"]], lit=box["id"] in lit) for box in boxes]
     paper = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
     return "\n".join([head, f"<title>{escape(title)}</title>", marker, paper, *arrows, *drawn, "</svg>"])
 
@@ -140,15 +144,16 @@ def _arrow(start: _Place, end: _Place, label: str) -> str:
     return f'{path}<text x="{x1 - 10}" y="{y1 - 5}" text-anchor="end" fill="#374151">{short}</text>'
 
 
-def _drawn(box: BoxData, place: _Place) -> str:
+def _drawn(box: BoxData, place: _Place, *, lit: bool) -> str:
     radius = 6 if box["kind"] in {"action", "note"} else 16
     outline = (
         f'<rect x="{place.x}" y="{place.y}" width="{_WIDTH}" height="{place.height}" rx="{radius}" '
-        f'fill="{_FILLS[box["kind"]]}" stroke="#6b7280"/>'
+        f'fill="{_FILLS[box["kind"]]}" {_LIT if lit else _UNLIT}/>'
     )
     middle = place.x + _WIDTH // 2
     rows = [
         f'<text x="{middle}" y="{place.y + _PAD + _LINE * (number + 1) - 4}" text-anchor="middle">{escape(line)}</text>'
         for number, line in enumerate(place.lines)
     ]
-    return "".join([outline, *rows])
+    told = " ".join(filter(None, [box["text"], box.get("note", "")]))
+    return "".join([f'<g id="box-{escape(box["id"])}"><title>{escape(told)}</title>', outline, *rows, "</g>"])

@@ -70,7 +70,7 @@ def _drawn(block: Block) -> str:
         case Bar():
             drawn = _bar(block)
         case Commands(lines=lines):
-            drawn = f"<pre><code>{escape(chr(10).join(lines))}</code></pre>"
+            drawn = f'<pre tabindex="0"><code>{escape(chr(10).join(lines))}</code></pre>'
         case _ as never:
             assert_never(never)
     return drawn
@@ -88,7 +88,8 @@ def _inline(content: Line) -> str:
 def _table(block: Table) -> str:
     sides = [' class="right"' if column.right else "" for column in block.columns]
     titles = "".join(
-        f'<th scope="col"{side}>{escape(column.title)}</th>' for side, column in zip(sides, block.columns, strict=True)
+        f'<th scope="col"{side}>{escape(column.title)}</th>' if column.title else f"<td{side}></td>"
+        for side, column in zip(sides, block.columns, strict=True)
     )
     rows = "".join(
         "<tr>" + "".join(f"<td{side}>{_inline(cell)}</td>" for side, cell in zip(sides, row, strict=True)) + "</tr>"

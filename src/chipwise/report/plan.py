@@ -37,7 +37,8 @@ def plan_page(advice: Answer) -> Document:
     return Document(blocks=tuple(_blocks(advice)))
 
 
-def _blocks(advice: Answer) -> Iterator[Block]:
+def summary_blocks(advice: Answer) -> Iterator[Block]:
+    """What was asked, and the options side by side."""
     yield Heading(line=model_line(advice["model"]), level=1)
     yield workload_block(advice["workload"])
     yield Text(line=_considered(advice))
@@ -46,6 +47,10 @@ def _blocks(advice: Answer) -> Iterator[Block]:
         yield _side_by_side(advice["options"])
     else:
         yield Heading(line=line(warn("Nothing feasible")))
+
+
+def _blocks(advice: Answer) -> Iterator[Block]:
+    yield from summary_blocks(advice)
     shared = said_of_all(advice["options"])
     for option in advice["options"]:
         yield from option_blocks(option, advice["workload"], shared)

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import json
-import logging
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any, cast
 
 from fastapi import FastAPI, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.interfaces.api import openapi
 from chipwise.interfaces.api.desk import Answered, BusyError, Desk, LeftError, SlowError, etag
 from chipwise.interfaces.api.guard import BodyTooLongError, Guard
+from chipwise.interfaces.api.meter import Figures, Meter
 from chipwise.interfaces.api.problems import of_error, problem
 from chipwise.interfaces.api.settings import Settings, checked
 from chipwise.interfaces.verbs import PUBLISHED
 
 BASE = "/api/v1"
 MOST_NESTED = 40
-_LOG = logging.getLogger("chipwise.access")
 _LEFT = 499
 """What is logged for one who left; nobody reads the response."""
-
-
-class Counted:
-    """The server's own figures."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter("chipwise_requests", "Requests answered.", ("route", "status"), registry=self.registry)
-        self.seconds = Histogram("chipwise_seconds", "Seconds until answered.", ("route",), registry=self.registry)
-        Gauge("chipwise_waiting", "Questions waiting or computed.", registry=self.registry).set_function(
-            lambda: desk.waiting
-        )
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -59,9 +45,11 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     for verb in PUBLISHED:
         _publish(app, desk, verb)
-    _serve_itself(app, Counted(desk))
+    figures = Figures(desk)
+    _serve_itself(app, figures)
     _explain_failures(app)
     app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Meter, figures=figures)
     _describe(app)
     return app
 
@@ -146,29 +134,17 @@ def query_body(items: list[tuple[str, str]]) -> dict[str, Any]:
     return body
 
 
-def _serve_itself(app: FastAPI, counted: Counted) -> None:
-    """Health, metrics, one log line a request without its payload."""
+def _serve_itself(app: FastAPI, figures: Figures) -> None:
+    """Health and metrics."""
 
     async def health() -> dict[str, str]:
         return {"status": "ok", "version": version("chipwise")}
 
     async def metrics() -> Response:
-        return Response(generate_latest(counted.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(figures.registry), media_type=CONTENT_TYPE_LATEST)
 
     app.add_api_route("/healthz", health, methods=["GET"], include_in_schema=False)
     app.add_api_route("/metrics", metrics, methods=["GET"], include_in_schema=False)
-
-    @app.middleware("http")
-    async def measured(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        began_s = time.monotonic()
-        response = await call_next(request)
-        took_s = time.monotonic() - began_s
-        route = getattr(request.scope.get("route"), "path", "none")
-        counted.requests.labels(route, str(response.status_code)).inc()
-        counted.seconds.labels(route).observe(took_s)
-        line = {"method": request.method, "route": route, "status": response.status_code, "seconds": round(took_s, 4)}
-        _LOG.info(json.dumps(line))
-        return response
 
 
 def _explain_failures(app: FastAPI) -> None:

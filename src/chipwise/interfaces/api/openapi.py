@@ -16,6 +16,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "estimate": {"model": "llama-3.1-8b", "chip": "l40s", "isl": 1000, "osl": 200, "concurrency": 8},
     "why": {"instance": "g6e.xlarge", "model": "llama-3.3-70b", "users": 8},
     "compare": {"first": "p5.48xlarge", "second": "trn2.48xlarge"},
+    "plot": {"kind": "latency", "model": "llama-3.1-8b", "users": 8, "only": "g6e.xlarge"},
     "catalog/show": {"name": "p5en.48xlarge"},
     "guide/show": {"section": "8.1"},
     "explain": {"term": "ttft"},

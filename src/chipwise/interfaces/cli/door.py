@@ -25,6 +25,7 @@ _COMMANDS = {
     "why": "Where one size stands for a question, and what would turn it.",
     "compare": "Two sizes side by side, and what each does for a model.",
     "plot": "Drawings for slides and reports: all sizes, latency, context, cost, memory.",
+    "serve": "The web page and the REST interface on one port.",
     "validate": "Replay published measurements, and say how far off chipwise is.",
     "catalog": "The chips, instances, prices and regions known, each fact with its source.",
     "guide": "The guide's flows and tables, where it is wrong, and its questionnaire.",

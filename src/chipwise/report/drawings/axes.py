@@ -59,7 +59,8 @@ def _powers(low: float, high: float) -> list[float]:
     if len(tens) > 2:
         return tens
     finer = [step * 10.0**power for power in range(first - 1, last + 1) for step in _STEPS[:-1]]
-    return [one for one in finer if low * (1.0 - _NEAR) <= one <= high * (1.0 + _NEAR)]
+    inside = [one for one in finer if low * (1.0 - _NEAR) <= one <= high * (1.0 + _NEAR)]
+    return inside if len(inside) > 1 else _even(low, high)
 
 
 def spanning(title: str, values: Sequence[float], *, shown: Callable[[float], str], log: bool = False) -> Axis:

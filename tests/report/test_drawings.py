@@ -1,0 +1,89 @@
+"""Drawings: points stand where their values say, axes have round ticks, hostile words stay words."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.report.drawings import context_figure, cost_figure, latency_figure, memory_figure, pareto_figure
+from chipwise.report.drawings.axes import Axis, spanning
+from chipwise.report.drawings.chart import HEIGHT, WIDTH, Chart, Limit, Series, svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def band(mid: float) -> dict[str, float]:
+    return {"low": mid / 2, "mid": mid, "high": mid * 2}
+
+
+CURVES = {
+    "model": "m<&>", "instance": "g6e.xlarge", "instances": 2, "bars": {"ttft_p99_s": 1.0, "tpot_p99_s": 0.05},
+    "load": [
+        {"concurrency": users, "ttft_s": band(0.1 * users), "tpot_s": band(0.01 * users),
+         "output_tokens_per_s": band(9.0)}
+        for users in (1, 2, 4)
+    ],
+    "context": [{"context": 1024 * 2**k, "max_concurrency": 64 / 2**k, "kv_cache_tokens": 65536} for k in range(4)],
+    "use": [{"share": share / 4, "usd_per_million_output_tokens": band(4 / share)} for share in range(1, 5)],
+    "memory": {"weights_bytes": 3 * 2**30, "cache_bytes": 2**30, "free_bytes": 0},
+    "candidates": [
+        {"instance": "a", "instances": 1, "usd_per_hour": 2.0, "ttft_p99_s": 0.2, "tpot_p99_s": 0.02, "place": 1,
+         "why": "x"},
+        {"instance": "b", "instances": 1, "usd_per_hour": 9.0, "ttft_p99_s": 0.2, "tpot_p99_s": 0.01, "place": None,
+         "why": '<script>"'},
+        {"instance": "c", "instances": 1, "usd_per_hour": None, "ttft_p99_s": None, "tpot_p99_s": None, "place": None,
+         "why": "no price"},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", [latency_figure, context_figure, cost_figure, pareto_figure, memory_figure])
+def test_every_figure_is_one_well_formed_svg(figure: object) -> None:
+    assert callable(figure)
+    root = ET.fromstring(figure(CURVES))  # noqa: S314 # our own drawing
+    assert root.tag == f"{SVG}svg"
+    assert "m<&>" in (root.findtext(f"{SVG}title") or "")
+
+
+def test_what_has_no_price_has_no_place_and_hover_says_why() -> None:
+    root = ET.fromstring(pareto_figure(CURVES))  # noqa: S314 # our own drawing
+    told = [one.text for one in root.iter(f"{SVG}title")]
+    assert '1 × b: <script>"' in told  # noqa: RUF001 # the sign of the pages
+    assert not any("no price" in (text or "") for text in told)
+
+
+def test_a_point_stands_where_its_values_say() -> None:
+    axis = Axis(title="", low=0.0, high=10.0)
+    drawn = svg(Chart(title="t", x=axis, y=axis, series=(Series(label="", points=((0.0, 0.0), (10.0, 10.0))),)))
+    places = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    (x0, y0), (x1, y1) = [(float(x), float(y)) for x, y in places]
+    assert x0 < 100
+    assert x1 > WIDTH - 30
+    assert y0 > HEIGHT - 60
+    assert y1 < 40
+
+
+def test_a_bar_that_was_asked_is_a_dashed_line_at_its_value() -> None:
+    axis = Axis(title="", low=0.0, high=2.0)
+    chart = Chart(title="t", x=axis, y=axis, series=(), limits=(Limit(axis="y", value=1.0, label="asked"),))
+    (line,) = re.findall(r'd="M\d+ ([\d.]+)H\d+" stroke="#c9302c"', svg(chart))
+    (tick,) = re.findall(
+        r'd="M\d+ ([\d.]+)H\d+" stroke="currentColor" stroke-opacity="0.12"/><text [^>]*>1.0<', svg(chart)
+    )
+    assert line == tick
+
+
+@given(values=st.lists(st.floats(min_value=1e-6, max_value=1e12), min_size=1, max_size=8), log=st.booleans())
+def test_an_axis_shows_all_values_between_round_ticks(values: list[float], *, log: bool) -> None:
+    axis = spanning("", values, shown=str, log=log)
+    assert axis.low <= min(values)
+    assert axis.high >= max(values) * (1 - 1e-9)
+    ticks = axis.ticks()
+    assert 2 <= len(ticks) <= 40
+    assert all(axis.low * 0.999 <= tick <= axis.high * 1.001 for tick in ticks)
+    places = [axis.place(value) for value in sorted(values)]
+    assert places == sorted(places)
