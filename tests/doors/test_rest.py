@@ -43,9 +43,8 @@ def test_every_door_gives_the_same_answer(client: TestClient, verb: str) -> None
     got = client.get(f"{BASE}/{verb}", params=body)
     assert posted.status_code == got.status_code == 200
     assert posted.json() == got.json() == said
-    name = PUBLISHED[verb]
-    if name:
-        Draft202012Validator(schema(name)).validate(posted.json())
+    if PUBLISHED[verb]:
+        Draft202012Validator(schema(PUBLISHED[verb][0])).validate(posted.json())
 
 
 def test_a_no_is_an_answer(client: TestClient) -> None:

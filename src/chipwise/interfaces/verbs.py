@@ -23,23 +23,23 @@ from chipwise.interfaces.cli.answering import AnsweringCommand
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.question_file import fields_of
 
-PUBLISHED: Mapping[str, str | None] = {
-    "plan": "plan",
-    "model": "model",
-    "memory": "memory",
-    "estimate": "estimate",
-    "why": "why",
-    "compare": "compare",
-    "plot": None,
-    "catalog/list": None,
-    "catalog/show": None,
-    "catalog/check": None,
-    "guide/show": None,
-    "guide/errata": "guide_errata",
-    "guide/presets": None,
-    "explain": None,
+PUBLISHED: Mapping[str, tuple[str, ...]] = {
+    "plan": ("plan",),
+    "model": ("model", "model_list"),
+    "memory": ("memory",),
+    "estimate": ("estimate",),
+    "why": ("why",),
+    "compare": ("compare",),
+    "plot": (),
+    "catalog/list": (),
+    "catalog/show": (),
+    "catalog/check": (),
+    "guide/show": (),
+    "guide/errata": ("guide_errata",),
+    "guide/presets": (),
+    "explain": (),
 }
-"""Every verb, with the schema of its answer where one is published."""
+"""Every verb, with the schemas that its answers follow where they are published."""
 
 TOUCHES_FILES = frozenset({"models", "workload", "lengths", "output"})
 """Flags that name a file of the machine that answers."""

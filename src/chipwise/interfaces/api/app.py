@@ -16,7 +16,7 @@ from chipwise.interfaces.api import openapi
 from chipwise.interfaces.api.desk import Answered, BusyError, Desk, LeftError, SlowError, etag
 from chipwise.interfaces.api.guard import BodyTooLongError, Guard
 from chipwise.interfaces.api.meter import Figures, Meter
-from chipwise.interfaces.api.problems import of_error, problem
+from chipwise.interfaces.api.problems import limited, of_error, problem
 from chipwise.interfaces.api.settings import Settings, checked
 from chipwise.interfaces.verbs import PUBLISHED
 
@@ -149,40 +149,26 @@ def _serve_itself(app: FastAPI, figures: Figures) -> None:
 
 def _explain_failures(app: FastAPI) -> None:
     """Every failure as a problem that says what, why and fix; a bug keeps its traceback and becomes a plain 500."""
-    handlers: dict[type[Exception], Callable[[Exception], Response]] = {
-        ChipwiseError: lambda error: of_error(cast("ChipwiseError", error)),
-        HTTPException: lambda error: _unrouted(cast("HTTPException", error)),
-        BodyTooLongError: lambda _: problem(
-            413, "limit", "the body is too long", why="its size is bounded", fix="send less"
-        ),
-        BusyError: lambda _: problem(
-            503,
-            "limit",
-            "too many questions wait",
-            why="they are bounded",
-            fix="try again",
-            headers={"retry-after": "1"},
-        ),
-        SlowError: lambda _: problem(
-            503, "limit", "the answer took too long", why="the time is bounded", fix="ask for less"
-        ),
-        LeftError: lambda _: Response(status_code=_LEFT),
+    handlers: dict[type[Exception], Callable[[Request, Exception], Response]] = {
+        ChipwiseError: lambda _, error: of_error(cast("ChipwiseError", error)),
+        HTTPException: lambda request, error: _unrouted(request, cast("HTTPException", error)),
+        BodyTooLongError: lambda *_: limited(413, "the body is too long", why="its size is bounded", fix="send less"),
+        BusyError: lambda *_: limited(503, "too many questions wait", why="they are bounded", fix="try again"),
+        SlowError: lambda *_: limited(503, "the answer took too long", why="its time is bounded", fix="ask for less"),
+        LeftError: lambda *_: Response(status_code=_LEFT),
     }
     for kind, handler in handlers.items():
-        app.add_exception_handler(kind, _handling(handler))
+        app.add_exception_handler(kind, handler)
 
 
-def _handling(handler: Callable[[Exception], Response]) -> Callable[[Request, Exception], Response]:
-    def handled(request: Request, error: Exception) -> Response:
-        del request
-        return handler(error)
-
-    return handled
-
-
-def _unrouted(error: HTTPException) -> Response:
+def _unrouted(request: Request, error: HTTPException) -> Response:
+    """No such address, or not by this method: then with the methods that the address knows."""
     what, fix = str(error.detail), f"see {BASE}/openapi.json"
     headers = dict(error.headers or {})
+    path = request.url.path
+    known = {name for route in request.app.routes if route.path == path for name in route.methods or ()}
+    if known:
+        headers["allow"] = ", ".join(sorted(known))
     return problem(error.status_code, "address", what, why="no such address or method", fix=fix, headers=headers)
 
 

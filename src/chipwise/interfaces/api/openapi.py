@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from chipwise.interfaces.cli.flags import Flag
-from chipwise.interfaces.verbs import CONFIG, NAMES_MODELS, PUBLISHED, command_of
+from chipwise.interfaces.verbs import CONFIG, NAMES_MODELS, PUBLISHED, TOUCHES_FILES, command_of
 from chipwise.report.schema import schema
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -59,16 +59,17 @@ def _json(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(verb: str) -> dict[str, Any]:
-    name = PUBLISHED[verb]
-    return {"$ref": f"#/components/schemas/{name}"} if name else {"type": "object"}
+    named = [{"$ref": f"#/components/schemas/{name}"} for name in PUBLISHED[verb]]
+    return {"anyOf": named} if named else {"type": "object"}
 
 
 def body_of(verb: str) -> dict[str, Any]:
     """The request body of a verb: its arguments and flags, each with its help."""
-    content: dict[str, Any] = {"schema": body_schema(verb)}
+    asked = body_schema(verb)
+    content: dict[str, Any] = {"schema": asked}
     if verb in EXAMPLES:
         content["example"] = EXAMPLES[verb]
-    return {"required": True, "content": {"application/json": content}}
+    return {"required": bool(asked["required"]), "content": {"application/json": content}}
 
 
 def parameters_of(verb: str) -> list[dict[str, Any]]:
@@ -89,10 +90,10 @@ def parameters_of(verb: str) -> list[dict[str, Any]]:
 
 
 def body_schema(verb: str) -> dict[str, Any]:
-    """The JSON Schema of a body."""
+    """The JSON Schema of a body; what names a file of the server is left out, as most servers refuse it."""
     command = command_of(verb)
     places = {place.field: {"type": "string", "minLength": 1, "description": "MODEL"} for place in command.places}
-    flags = {flag.name.lstrip("-"): _flag(flag) for flag in command.flags}
+    flags = {flag.name.lstrip("-"): _flag(flag) for flag in command.flags if flag.key not in TOUCHES_FILES}
     required = [place.field for place in command.places if place.required and place.field not in NAMES_MODELS]
     named = NAMES_MODELS & {*places, *flags}
     config = {CONFIG: {"type": "object", "description": "The content of a config.json, in place of model."}}
@@ -119,7 +120,7 @@ def _flag(flag: Flag) -> dict[str, Any]:
 def components() -> dict[str, Any]:
     """Every published schema under its name, with its definitions beside it."""
     found: dict[str, Any] = {}
-    for name in sorted({one for one in PUBLISHED.values() if one}):
+    for name in sorted({one for names in PUBLISHED.values() for one in names}):
         text = json.dumps(schema(name)).replace("#/$defs/", f"#/components/schemas/{name}.")
         body = json.loads(text)
         inner = body.pop("$defs", {})

@@ -37,3 +37,9 @@ def problem(
 def of_error(error: ChipwiseError) -> JSONResponse:
     """An error of ours as a problem."""
     return problem(STATUS[error.family], error.family, error.what, why=error.why, fix=error.fix)
+
+
+def limited(status: int, what: str, *, why: str, fix: str) -> JSONResponse:
+    """A bound of the server was met; 503 and 429 say when to come again."""
+    again = {"retry-after": "1"} if status != 413 else None
+    return problem(status, "limit", what, why=why, fix=fix, headers=again)
