@@ -11,7 +11,7 @@ PYTEST := $(BIN)/pytest -q -n 2
 QUICK := -m "not slow"
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: help setup demo test lint check check-full bench calibrate docs clean
+.PHONY: help setup demo test lint check check-full bench calibrate docs screens clean
 
 help:  ## list the verbs
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -55,6 +55,9 @@ calibrate: $(STAMP)  ## fit perf/data to the published measurements beside the r
 
 docs: $(STAMP)  ## write the generated pages of docs/
 	@if [ -f docs/generate.py ]; then $(BIN)/python docs/generate.py; else echo "docs/ has no generated pages"; fi
+
+screens: $(STAMP)  ## take the pictures of docs/screens/ (needs chromium)
+	$(BIN)/python docs/screens.py
 
 clean:  ## remove .venv and every cache
 	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist build

@@ -110,7 +110,7 @@ def ask(verb: str, body: Mapping[str, Any], leave: Leave) -> Reply:
         ChipwiseError: whatever its command raises, and an InputError for what there is no leave to read.
 
     >>> ask("explain", {"term": "ttft"}, Leave()).content["term"]
-    'TTFT'
+    'ttft'
     """
     command = command_of(verb)
     with _described(body) as (said, described):
