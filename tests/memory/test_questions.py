@@ -40,11 +40,20 @@ def test_the_guide_s_219_gb_example() -> None:
     assert sized("llama-3.3-70b", instance="p5e.48xlarge", **load)["min_chips"] == 2
 
 
-def test_a_slice_is_one_device_unless_tp_is_said() -> None:
+def test_a_slice_is_one_device_and_no_replica_goes_over_two() -> None:
     answer = sized("llama-3.1-8b", chip="h100-sxm", mig="3g.40gb")
     assert answer["chips"] == 1
     assert answer["per_chip"]["capacity_bytes"] == pytest.approx(79.19 * GIB / 2, rel=1e-6)
-    assert sized("llama-3.1-8b", chip="h100-sxm", mig="3g.40gb", split=SplitRequest(tp=2))["chips"] == 2
+    with pytest.raises(InputError, match=r"tp=2 does not go over slices of 3g\.40gb"):
+        sized("llama-3.1-8b", chip="h100-sxm", mig="3g.40gb", split=SplitRequest(tp=2))
+
+
+def test_what_does_not_fit_a_slice_is_told_larger_slices_and_no_split() -> None:
+    found = sized("llama-3.1-8b", chip="h100-sxm", mig="1g.10gb")
+    assert found["min_chips"] is None
+    changes = [one["change"] for one in found["to_make_it_fit"]]
+    assert "a slice of 1g.20gb" in changes
+    assert not [change for change in changes if change.startswith("tp ")]
 
 
 def test_every_profile_says_whether_it_holds_the_model_and_how_many_there_are() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
-from chipwise.decide.platforms import Platform, chip_platform, platform_of
+from chipwise.decide.platforms import Platform, chip_platform, platform_of, sliced
 from chipwise.decide.question import Demand, Policy, Question
 from chipwise.decide.serving.seats import Layout, Seat, at_precision, seat_of
 from chipwise.engines import load_engine
@@ -103,14 +103,25 @@ def _sliced(platform: Platform, profile: str) -> Platform:
             why="the profiles of a GPU are fixed",
             fix=f"choose one of {', '.join(known)}" if known else "it has none: choose a GPU with MIG",
         )
-    chosen = known[profile]
-    memory = chosen.memory_bytes or platform.device_memory_bytes * chosen.memory_fraction
-    return replace(
-        platform,
-        devices=chosen.count or 1,
-        fraction=chosen.compute_fraction,
-        device_memory_bytes=float(memory),
-    )
+    return sliced(platform, known[profile])
+
+
+def _check_slices(platform: Platform, split: SplitRequest) -> None:
+    """Refuse a replica over several slices.
+
+    Raises:
+        InputError: any degree above 1 on a MIG profile.
+    """
+    if platform.profile is None:
+        return
+    wide = {name: degree for name in ("tp", "pp", "cp", "dp", "ep") if (degree := getattr(split, name) or 1) > 1}
+    if wide:
+        name, degree = next(iter(wide.items()))
+        raise InputError(
+            f"{name}={degree} does not go over slices of {platform.profile.name}",
+            why="MIG slices have no link to each other: a replica lives on one",
+            fix=f"leave out --{name}, or take a larger profile or the whole {platform.chip.id}",
+        )
 
 
 def split_for(model: ModelSpec, asked: SplitRequest, devices: int) -> Split:
@@ -150,6 +161,7 @@ def lay(
         InfeasibleError: the chip or engine cannot hold or run it.
         KnowledgeError: nobody knows whether it can.
     """
+    _check_slices(platform, split)
     option = option_for(model, engine.precision) if engine.precision else legal_precisions(model)[0]
     narrowed = at_precision(model, option)
     vendor = platform.chip.vendor

@@ -47,6 +47,14 @@ class MigProfile:
     compute_fraction: float
     """Share of the GPU's compute: `3g` of 7 is 3/7."""
 
+    @property
+    def bandwidth_fraction(self) -> float:
+        """Share of the GPU's memory bandwidth: a memory slice is an equal part of its capacity and of its bandwidth.
+
+        Source: NVIDIA Multi-Instance GPU User Guide, section Terminology, "GPU Memory Slice".
+        """
+        return self.memory_fraction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:

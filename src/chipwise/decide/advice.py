@@ -169,6 +169,8 @@ class AlsoFeasible:
     ttft_p99_s: float | None
     tpot_p99_s: float | None
     behind_because: str
+    profile: str | None = None
+    """The MIG profile whose slices the devices are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

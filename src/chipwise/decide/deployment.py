@@ -40,6 +40,10 @@ class Deployment(Protocol):
         """The split of one replica, or of the run."""
 
     @property
+    def profile(self) -> str | None:
+        """The MIG profile whose slices its devices are; None on whole chips."""
+
+    @property
     def quote(self) -> Quote | None:
         """The price of one instance; None where there is none."""
 

@@ -79,7 +79,7 @@ def with_tenancy(option: Option, question: Question) -> Option:
     instance = question.catalog.instances[option.instance]
     if option.chip not in question.catalog.chips:
         return option
-    check = mig_check(instance, question.catalog.chips[option.chip], isolated=_isolated(question))
+    check = mig_check(instance, question.catalog.chips[option.chip], isolated=isolated(question))
     lacking = [one for one in [check] if one.need == "required" and not one.has]
     more = [
         Discouraged(
@@ -96,7 +96,8 @@ def with_tenancy(option: Option, question: Question) -> Option:
     )
 
 
-def _isolated(question: Question) -> bool:
+def isolated(question: Question) -> bool:
+    """Whether tenants of one GPU are to be kept apart: asked for, or implied by the preset."""
     asked = question.policy.isolation
     return asked in BY_MIG or (asked is None and question.purpose == SHARED_PRESET)
 

@@ -1,4 +1,4 @@
-"""At most three options that differ: in chip or precision, and the best of each vendor among them."""
+"""At most three options that differ: in chip or precision; the best of each vendor, and of slices, among them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chipwise.decide.rank import ranked
 from chipwise.precision import format_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from chipwise.decide.deployment import Deployment
     from chipwise.decide.question import Question
@@ -53,7 +53,9 @@ def _differing(order: Sequence[Deployment]) -> list[Deployment]:
         for one in order:
             if len(chosen) < MOST_OPTIONS and all(differ(one, other) for other in chosen):
                 chosen.append(one)
-    return _with_both_vendors(_in_order(chosen, order), order)
+    for wanted in (_vendor_missing, _slices_missing):
+        chosen = _with(next(wanted(chosen, order), None), _in_order(chosen, order), order)
+    return chosen
 
 
 def _in_order(chosen: Sequence[Deployment], order: Sequence[Deployment]) -> list[Deployment]:
@@ -70,9 +72,26 @@ def _other_bits(one: Deployment, other: Deployment) -> bool:
     return _other_chip(one, other) or mine != others
 
 
-def _with_both_vendors(chosen: list[Deployment], order: Sequence[Deployment]) -> list[Deployment]:
+def _vendor_missing(chosen: Sequence[Deployment], order: Sequence[Deployment]) -> Iterator[Deployment]:
+    """The best of GPU and Neuron both stand where both are feasible."""
     kinds = {one.instance.kind for one in chosen}
-    missing = next((one for one in order if one.instance.kind not in {*kinds, "cpu"}), None)
+    return (one for one in order if one.instance.kind not in {*kinds, "cpu"})
+
+
+def _slices_missing(chosen: Sequence[Deployment], order: Sequence[Deployment]) -> Iterator[Deployment]:
+    """Slices are tried only where tenants are to be isolated: then the best of them stands too."""
+    return iter(()) if any(one.profile for one in chosen) else (one for one in order if one.profile)
+
+
+def _with(missing: Deployment | None, chosen: list[Deployment], order: Sequence[Deployment]) -> list[Deployment]:
+    """The missing one in the last seat, or in that of the one before where the last is of a kind with no other."""
     if missing is None:
         return chosen
-    return _in_order([*chosen[: MOST_OPTIONS - 1], missing], order)
+    kept = chosen if len(chosen) < MOST_OPTIONS else [one for one in chosen if one is not _spare(chosen)]
+    return _in_order([*kept, missing], order)
+
+
+def _spare(chosen: Sequence[Deployment]) -> Deployment:
+    """The last that is not the only one of its kind; the first never."""
+    kinds = [one.instance.kind for one in chosen]
+    return next((one for one in reversed(chosen[1:]) if kinds.count(one.instance.kind) > 1), chosen[-1])

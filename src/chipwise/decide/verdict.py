@@ -124,6 +124,7 @@ def _also(question: Question, picked: Picked) -> list[AlsoFeasible]:
                 ttft_p99_s=ttft_p99_s,
                 tpot_p99_s=tpot_p99_s,
                 behind_because=behind_because(one, leader, question),
+                profile=one.profile,
             )
         )
     return rows

@@ -14,7 +14,7 @@ from chipwise.guide.purchase import PurchaseAdvice, RegionAdvice, purchase_advic
 from chipwise.guide.ratings import Band, bands, grade
 from chipwise.guide.scaling import ScaleRow, scale_signal
 from chipwise.guide.sections import claim_object, flow_of, section, section_list
-from chipwise.guide.sharing import SharingAdvice, Technique, sharing_advice, techniques
+from chipwise.guide.sharing import SharingAdvice, Technique, fraction_advice, sharing_advice, slice_advice, techniques
 from chipwise.guide.signals import NeuronQuestion, Signal, neuron_signals
 from chipwise.guide.strict import Letter, StrictQuestion, StrictRejection, letter_of, strict_rejections
 from chipwise.guide.terms import Diagnosis, Term, explain_term
@@ -62,6 +62,7 @@ __all__ = [
     "feature_of",
     "feature_role",
     "flow_of",
+    "fraction_advice",
     "goal_card",
     "goal_settings",
     "goal_sizes",
@@ -79,6 +80,7 @@ __all__ = [
     "section",
     "section_list",
     "sharing_advice",
+    "slice_advice",
     "source_text",
     "strict_rejections",
     "techniques",

@@ -82,6 +82,20 @@ def sharing_advice(*, isolation: str, memory_bytes: float, profiles: Sequence[Mi
     return _advice("mig", isolation, why=why, profile=best)
 
 
+def slice_advice(*, isolation: str, profile: MigProfile | None, why: str) -> SharingAdvice:
+    """What is said of tenants on slices of a profile that was chosen already; None: of a whole GPU each."""
+    return _advice("mig" if profile else None, isolation, why=why, profile=profile)
+
+
+def fraction_advice(*, isolation: str) -> SharingAdvice:
+    """What is said of a size that is a fraction of a GPU: AWS rents the other fractions to others.
+
+    >>> fraction_advice(isolation="hardware").technique
+    'fractional'
+    """
+    return _advice("fractional", isolation, why="the size is a fraction of a GPU of its own")
+
+
 def _advice(technique: str | None, isolation: str, *, why: str, profile: MigProfile | None = None) -> SharingAdvice:
     row = next((one for one in techniques() if one.technique == (technique or "mig")), techniques()[0])
     return SharingAdvice(

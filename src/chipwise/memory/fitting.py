@@ -40,6 +40,8 @@ class FitOptions:
     """The share of a device that an engine is asked to fill at most; None: as it is set."""
     bigger_chips_bytes: Mapping[str, float] = field(default_factory=dict)
     """By name; of these the two smallest that hold the model are proposed."""
+    slices_bytes: Mapping[str, float] | None = None
+    """The chip's MIG profiles by name, where the device is a slice: a replica lives on one. None: it is no slice."""
 
 
 def min_split(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) -> Split | None:
@@ -98,7 +100,7 @@ def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, 
 def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     split = asked.shards.split
     tp = int(split.tp) * 2
-    if tp in legal_tp(model, max(may.most_tp, tp)):
+    if may.slices_bytes is None and tp in legal_tp(model, max(may.most_tp, tp)):
         after = size_serving(replace(asked, shards=shard(model, replace(split, tp=tp))))
         yield _change(f"tp {int(split.tp)} to {tp}", "twice the chips", before, after)
 
@@ -118,7 +120,8 @@ def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions 
     """Changes that would free memory, in the order of what they cost; empty where it fits already.
 
     KV cache in 8 bits, narrower weights, a larger share of the device, no graphs, twice the tensor parallelism, a
-    shorter context, fewer requests, a bigger chip. Each is tried alone; one that frees next to nothing is left out.
+    shorter context, fewer requests, a bigger slice or chip. Each is tried alone; one that frees next to nothing is left
+    out.
     """
     may = may or FitOptions()
     before = size_serving(asked)
@@ -136,9 +139,15 @@ def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions 
 
 
 def _bigger(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> list[Change]:
-    larger = sorted((size, name) for name, size in may.bigger_chips_bytes.items() if size > float(asked.capacity_bytes))
-    tried = [
-        _change(name, "another instance", before, size_serving(replace(asked, capacity_bytes=size)))
-        for size, name in larger
+    slices = {f"a slice of {name}": size for name, size in (may.slices_bytes or {}).items()}
+    return [
+        *_holding(asked, before, slices, "room for fewer tenants on the GPU"),
+        *_holding(asked, before, may.bigger_chips_bytes, "another instance"),
     ]
+
+
+def _holding(asked: ServingMemoryInput, before: MemoryAnswer, known: Mapping[str, float], costs: str) -> list[Change]:
+    """The smallest of larger devices that hold the model."""
+    larger = sorted((size, name) for name, size in known.items() if size > float(asked.capacity_bytes))
+    tried = [_change(name, costs, before, size_serving(replace(asked, capacity_bytes=size))) for size, name in larger]
     return [change for change in tried if change.enough][:_MOST_PROPOSED]

@@ -57,7 +57,9 @@ def memory_page(answer: Answer) -> Document:
 
 def _verdict(answer: Answer) -> Line:
     word = good("fits") if answer["fits"] else bad("does not fit")
-    return line(word, f" on {times(answer['chips'], answer['chip'])}", dim(f"  {answer['evidence']}"))
+    profile = answer.get("profile")
+    where = f"a {profile} slice of {answer['chip']}" if profile else times(answer["chips"], answer["chip"])
+    return line(word, f" on {where}", dim(f"  {answer['evidence']}"))
 
 
 def memory_bar(answer: Answer, indent: int = 0) -> Bar:
@@ -67,7 +69,10 @@ def memory_bar(answer: Answer, indent: int = 0) -> Bar:
     parts = [_part(name.removesuffix("_bytes"), size, _KINDS[name]) for name, size in terms if size]
     free, short = per_chip["free_bytes"], answer["shortfall_bytes"]
     parts += [_part("free", free, "free")] if free else []
-    caption = line("one chip ", strong(gib(per_chip["capacity_bytes"])), dim(" as its driver reports it"))
+    part, said = ("one chip ", " as its driver reports it")
+    if answer.get("profile"):
+        part, said = ("one slice ", " of what the driver reports for the whole GPU")
+    caption = line(part, strong(gib(per_chip["capacity_bytes"])), dim(said))
     if short:
         caption = (*caption, *line(" · ", bad(f"{gib(short)} short")))
     return Bar(parts=tuple(parts), total=per_chip["capacity_bytes"], caption=caption, indent=indent)
@@ -94,7 +99,7 @@ def _cache(answer: Answer) -> list[tuple[str, Line]]:
     pool, tokens, requests, longest = (answer[name] for name in held)
     replica = dim(" per replica")
     return [
-        ("cache pool", line(maybe(pool, gib), dim(" per chip"))),
+        ("cache pool", line(maybe(pool, gib), dim(" per slice" if answer.get("profile") else " per chip"))),
         ("cache holds", line(maybe(tokens, lambda n: plural(round(n), "token")), replica)),
         ("requests", line(maybe(requests, amount), dim(" at full context"), replica)),
         ("longest context", line(maybe(longest, lambda n: plural(round(n), "token")))),

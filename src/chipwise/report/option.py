@@ -86,11 +86,19 @@ def _layout(option: Answer) -> Line:
     idle = option["chips"] - option["chips_used"]
     return join([
         line(times(option["chips"], option["chip"]), warn(f" ({idle} idle, paid for)") if idle else ""),
+        *_slices(option["sharing"]),
         *_laid(option),
         line(option["engine"]),
         line(dim(option["evidence"])),
         line(dim(f"{latency['method']} percentiles") if latency else ""),
     ])  # fmt: skip
+
+
+def _slices(sharing: Answer | None) -> list[Line]:
+    """The slices of the GPUs that are taken, where the devices are slices."""
+    if not sharing or not sharing.get("slices"):
+        return []
+    return [line(f"{sharing['slices_used']} of {sharing['slices']} MIG slices ", accent(sharing["profile"]))]
 
 
 def _laid(option: Answer) -> list[Line]:
@@ -164,6 +172,8 @@ def _rows(option: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     yield "settings", join([line(f"{name} {_setting(value)}") for name, value in option["settings"].items()])
     yield "sized by", _sizing(option["sizing"])
     yield "scale", _scale(option["scale"])
+    if option["sharing"]:
+        yield "tenants", _tenants(option["sharing"])
     yield "regions", _regions(option)
 
 
@@ -172,6 +182,12 @@ def _regions(option: Answer) -> Line:
     led = [one["why"] for one in option["region_advice"] if one["rank"] == 1]
     first = dim(f" · {option['regions'][0]}: {led[0]}") if led and len(option["regions"]) > 1 else ""
     return line(listing(option["regions"], 6), first)
+
+
+def _tenants(sharing: Answer) -> Line:
+    technique = sharing["technique"] or "none on this GPU"
+    isolated = f", isolation by {sharing['isolation']}" if sharing["technique"] else ""
+    return line(strong(technique), isolated, dim(f" · {sharing['why']} ({sharing['source']})"))
 
 
 def _costs(cost: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:

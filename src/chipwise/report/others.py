@@ -51,7 +51,7 @@ def _feasible(row: Answer, *, serves: bool) -> tuple[Line, ...]:
     latency = [line(maybe(row[name], show_seconds)) for name in ("ttft_p99_s", "tpot_p99_s")] if serves else []
     return (
         line(times(row["instances"], row["instance"])),
-        line(f"{split_text(row['parallelism'])} {row['precision']}"),
+        line(f"{row.get('profile') or split_text(row['parallelism'])} {row['precision']}"),
         line(UNKNOWN if price is None else show_usd(price["mid"])),
         *latency,
         line(row["behind_because"]),

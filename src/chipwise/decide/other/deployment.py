@@ -58,6 +58,11 @@ class OtherDeployment:
         return self.instances * (self.instance.chips or 1)
 
     @property
+    def profile(self) -> None:
+        """Whole chips."""
+        return
+
+    @property
     def precision(self) -> str:
         """Format of the weights."""
         return self.stand.option.format

@@ -175,7 +175,7 @@ def _stand(
         device,
         gemm_flops_per_s=device.gemm_flops_per_s * fraction,
         attention_flops_per_s=device.attention_flops_per_s * fraction,
-        bytes_per_s=device.bytes_per_s * fraction,
+        bytes_per_s=device.bytes_per_s * platform.bandwidth_fraction,
         first_kernel_s=device.graphed_kernel_s if chip.vendor == "aws" else device.first_kernel_s,
     )
     profile = memory_profile(engine)

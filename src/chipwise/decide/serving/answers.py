@@ -23,6 +23,7 @@ from chipwise.units import finite
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip
+    from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Demand
     from chipwise.decide.serving.seats import Layout
     from chipwise.memory import MemoryAnswer
@@ -75,12 +76,13 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     """
     answer, budget, chip = held.answer, held.answer.budget, layout.seat.platform.chip
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
-    fewest = min_chips(model, held.asked, most_tp=max(layout.seat.platform.devices, 1))
+    fewest = _fewest(model, layout, held)
     changes = to_make_it_fit(model, held.asked, _options(layout)) if not answer.fits else []
     return {
         "fits": bool(answer.fits),
         "chip": chip.id,
-        "chips": -(-layout.devices // chip.cores),
+        "chips": layout.seat.platform.chips_of(layout.devices),
+        "profile": layout.seat.platform.profile.name if layout.seat.platform.profile else None,
         "lnc": chip.lnc,
         "per_chip": per_chip,
         "shortfall_bytes": short,
@@ -104,6 +106,14 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     }
 
 
+def _fewest(model: ModelSpec, layout: Layout, held: Held) -> int | None:
+    """The fewest chips that hold the model; a replica does not go over several slices."""
+    platform = layout.seat.platform
+    if platform.profile is not None:
+        return 1 if held.answer.fits else None
+    return min_chips(model, held.asked, most_tp=max(platform.devices, 1))
+
+
 def _instances(layout: Layout, chips: int | None) -> int | None:
     """Instances of the asked size that the fewest chips are; None where only a chip is asked."""
     sample = layout.seat.platform.sample
@@ -119,19 +129,26 @@ def _overrun(answer: MemoryAnswer) -> list[str]:
 
 
 def _options(layout: Layout) -> FitOptions:
-    """What may be changed: formats that engine and chip hold, and larger chips of the vendor that are rented."""
+    """What may be changed: formats that engine and chip hold, larger slices, larger chips that are rented."""
     seat = layout.seat
     chip = seat.platform.chip
     return FitOptions(
         kv_format="fp8" if "fp8" in kv_formats(seat.engine) else None,
         weight_formats=tuple(name for name in NARROWER if capability(chip, name).mode != "none"),
-        most_tp=max(seat.platform.devices, 1),
+        most_tp=max(seat.platform.most_tp, 1),
         bigger_chips_bytes=_larger(chip, seat.platform.device_memory_bytes, layout.devices),
+        slices_bytes=_slices(seat.platform),
     )
 
 
 NARROWER = ("fp8", "int4-g128")
 """Formats of weights proposed where a model does not fit, by what they lose."""
+
+
+def _slices(platform: Platform) -> dict[str, float] | None:
+    if platform.profile is None:
+        return None
+    return {one.name: float(one.memory_bytes or 0) for one in platform.chip.mig_profiles}
 
 
 def _larger(chip: Chip, device_bytes: float, devices: int) -> dict[str, float]:
@@ -143,7 +160,7 @@ def _larger(chip: Chip, device_bytes: float, devices: int) -> dict[str, float]:
         sizes = [size for size in catalog.instances.values() if size.chip == name and size.status == "current"]
         room = [size for size in sizes if (size.devices or 0) >= devices and size.chip_fraction == 1.0]
         if one.vendor == chip.vendor and one.cores == chip.cores and held > device_bytes and room:
-            smallest = min(room, key=lambda size: (size.devices or 0, size.name))
+            smallest = min(room, key=lambda size: (size.devices or 0, size.vcpu or 0, size.name))
             found[f"{smallest.name} ({name})"] = held * one.cores
     return found
 
@@ -185,7 +202,7 @@ def serving_object(layout: Layout, asked: ServingInput, demand: Demand) -> dict[
     prediction = predict_serving(asked)
     terms = serving_terms(asked)
     spans = _Spans(layout=layout, kind=demand.kind, prediction=prediction)
-    chips = layout.devices * float(asked.replicas) / layout.seat.platform.chip.cores
+    chips = layout.seat.platform.chips_of(layout.devices * float(asked.replicas))
     throughput = spans.of("output_tokens_per_s", "throughput")
     saturated = bool(prediction.saturated)
     return {

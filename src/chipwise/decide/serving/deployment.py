@@ -67,6 +67,28 @@ class ServingDeployment:
         return self.instances * (self.instance.chips or 1)
 
     @property
+    def chips_used(self) -> int:
+        """Chips that replicas stand on, some perhaps in part."""
+        return self.layout.seat.platform.chips_of(self.replicas * self.layout.devices)
+
+    @property
+    def profile(self) -> str | None:
+        """The MIG profile whose slices the devices are."""
+        cut = self.layout.seat.platform.profile
+        return None if cut is None else cut.name
+
+    @property
+    def share(self) -> float:
+        """Of the devices rented, those that replicas stand on."""
+        return self.replicas * self.layout.devices / (self.instances * self.layout.seat.platform.devices)
+
+    @property
+    def part(self) -> tuple[float, float]:
+        """GPUs' worth of memory and of compute that its devices are."""
+        devices, platform = self.replicas * self.layout.devices, self.layout.seat.platform
+        return devices * platform.bandwidth_fraction, devices * platform.fraction
+
+    @property
     def precision(self) -> str:
         """Format of the weights."""
         return self.evaluated.option.format
@@ -127,9 +149,8 @@ def _metric(deployment: ServingDeployment, goal: str, question: Question) -> Ran
     if goal == "quality":
         return Range.around(1.0 / _bits_kept(deployment.precision, question), factor=1.0)
     if goal == "concurrency":
-        return (
-            ranged(deployment, "saturation_rate_per_s", "throughput", kind).scaled(1.0 / deployment.instances).inverse()
-        )
+        carried = ranged(deployment, "saturation_rate_per_s", "throughput", kind)
+        return carried.scaled(1.0 / deployment.instances).inverse()
     cost = deployment.usd_per_hour or Range.around(float("inf"), factor=1.0)
     if kind == "offline" and question.serving.throughput_tokens_per_s is None:
         tokens = ranged(deployment, "output_tokens_per_s", "throughput", kind)

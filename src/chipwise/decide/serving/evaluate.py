@@ -186,12 +186,18 @@ def evaluate(
     return (_predict(model, option, held, demand) if held else None), refused
 
 
+def _packed(layout: Layout) -> Packing:
+    return pack(
+        devices_per_replica=layout.devices,
+        devices_per_instance=layout.seat.platform.devices,
+        most_replicas=layout.most_replicas,
+    )
+
+
 def _predict(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Evaluated:
     shards = shard(model, _split_of(layouts))
     memory = size_layouts(shards, layouts, demand)
-    packings = [
-        pack(devices_per_replica=one.devices, devices_per_instance=one.seat.platform.devices) for one in layouts
-    ]
+    packings = [_packed(one) for one in layouts]
     units = units_tried(demand, min(one.replicas_per_unit for one in packings))
     replicas = _column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
     prediction = predict_serving(serving_input(shards, layouts, memory, demand, replicas))

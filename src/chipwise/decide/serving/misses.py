@@ -23,24 +23,28 @@ def bar_failures(evaluated: Evaluated, demand: Demand) -> dict[int, Failure]:
 
 
 def _layout_words(layout: Layout, option: PrecisionOption) -> dict[str, Any]:
-    names = ("tp", "pp", "ep", "dp", "cp")
+    names, profile = ("tp", "pp", "ep", "dp", "cp"), layout.seat.platform.profile
     return {
         "precision": option.format,
         "parallelism": {name: int(getattr(layout.split, name)) for name in names},
         "engine": layout.seat.engine.name,
+        **({} if profile is None else {"profile": profile.name}),
     }
 
 
 def memory_failure(layout: Layout, option: PrecisionOption, short_bytes: float) -> Failure:
     """A layout whose devices do not hold the weights and one request of the full context."""
-    devices, split = layout.devices, layout.split
-    over = "one device" if devices == 1 else f"{devices} devices (tp={int(split.tp)}, pp={int(split.pp)})"
+    devices, split, profile = layout.devices, layout.split, layout.seat.platform.profile
+    one = "one device" if profile is None else f"one MIG slice of {profile.name}"
+    over = one if devices == 1 else f"{devices} devices (tp={int(split.tp)}, pp={int(split.pp)})"
     return Failure(
         stage="memory",
         distance=short_bytes * devices,
         reason=f"does not fit at {option.format} over {over}: {short_bytes / 2**30:.1f} GiB short on each",
         source="memory budget",
-        change="fewer bits, a shorter context, or a size with more memory",
+        change="fewer bits, a shorter context, or a size with more memory"
+        if profile is None
+        else "fewer bits, a shorter context, or whole GPUs: a replica lives on one slice",
         shortfall={"value": short_bytes, "unit": "bytes per device"},
         nearest=_layout_words(layout, option),
     )

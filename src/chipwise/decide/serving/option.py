@@ -15,7 +15,8 @@ from chipwise.decide.serving.answers import hold, memory_object, question_of, se
 from chipwise.decide.serving.ceiling import seats
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
-from chipwise.guide import grade, scale_signal, sharing_advice
+from chipwise.decide.serving.sharing import sharing_object
+from chipwise.guide import grade, scale_signal
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
@@ -51,7 +52,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         instances=deployment.instances,
         chip=layout.seat.platform.chip.id,
         chips=deployment.chips,
-        chips_used=_chips_used(deployment),
+        chips_used=deployment.chips_used,
         replicas=deployment.replicas,
         devices_per_replica=layout.devices,
         parallelism=deployment.parallelism,
@@ -68,7 +69,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         cost=_cost(question, deployment, serving),
         infrastructure=tuple(checks),
         pools=None,
-        sharing=_sharing(question, deployment, memory),
+        sharing=sharing_object(question, deployment),
         scale=_scale(question, deployment),
         regions=offered_here(question, deployment),
         reasons=tuple(reasons_of(question, deployment, serving, spread)),
@@ -108,13 +109,8 @@ def _site(deployment: ServingDeployment) -> Site:
         instance=deployment.instance,
         chip=deployment.layout.seat.platform.chip,
         nodes=deployment.evaluated.packings[deployment.row].instances_per_unit,
-        chips=-(-deployment.layout.devices // deployment.layout.seat.platform.chip.cores),
+        chips=deployment.layout.seat.platform.chips_of(deployment.layout.devices),
     )
-
-
-def _chips_used(deployment: ServingDeployment) -> int:
-    cores = deployment.layout.seat.platform.chip.cores
-    return -(-deployment.replicas * deployment.layout.devices // cores)
 
 
 def _precision(deployment: ServingDeployment) -> PrecisionChoice:
@@ -174,7 +170,7 @@ def _sizing(question: Question, deployment: ServingDeployment) -> Sizing:
     by_memory = -(-replicas // packing.replicas_per_unit) * packing.instances_per_unit
     by_throughput = deployment.base_units * packing.instances_per_unit
     return Sizing(
-        chips_by_memory=-(-replicas * deployment.layout.devices // deployment.layout.seat.platform.chip.cores),
+        chips_by_memory=deployment.layout.seat.platform.chips_of(replicas * deployment.layout.devices),
         instances_by_memory=by_memory,
         instances_by_throughput=by_throughput,
         ha_factor=question.policy.ha_factor,
@@ -198,26 +194,6 @@ def _cost(question: Question, deployment: ServingDeployment, serving: dict[str, 
     )
 
 
-def _sharing(question: Question, deployment: ServingDeployment, memory: dict[str, Any]) -> dict[str, Any] | None:
-    """How one chip could hold several such replicas, where isolation was asked for and one chip is not filled."""
-    asked = question.policy.isolation
-    chip = deployment.layout.seat.platform.chip
-    if asked is None or deployment.layout.devices > chip.cores:
-        return None
-    per_chip = memory["per_chip"]
-    needed = per_chip["capacity_bytes"] - per_chip["free_bytes"] - per_chip["reserved_bytes"]
-    advice = sharing_advice(isolation=asked, memory_bytes=float(needed), profiles=chip.mig_profiles)
-    return {
-        "technique": advice.technique,
-        "profile": advice.profile,
-        "tenants": advice.tenants,
-        "isolation": advice.isolation,
-        "why": advice.why,
-        "config": advice.config,
-        "source": advice.source,
-    }
-
-
 def _scale(question: Question, deployment: ServingDeployment) -> Scale:
     """Start with what was sized; the signal is the guide's capacity row for the model, with the question's own bar."""
     bar = question.serving.ttft_p99_s
@@ -230,8 +206,13 @@ def _scale(question: Question, deployment: ServingDeployment) -> Scale:
         start_with=f"{deployment.instances} x {deployment.instance.name}",
         signal=f"P99 TTFT, waiting requests and KV-cache use of the engine{guide}",
         threshold=threshold,
-        next=f"add {more}",
+        next=f"add {more}" if deployment.share == 1.0 or deployment.profile is None else _free_slices(deployment, more),
     )
+
+
+def _free_slices(deployment: ServingDeployment, more: str) -> str:
+    free = deployment.instances * deployment.layout.seat.platform.devices - deployment.replicas
+    return f"add replicas on the {free} slices that are left, then {more}"
 
 
 def _communication_share(serving: dict[str, Any]) -> float:

@@ -36,14 +36,25 @@ def reasons_of(
     yield f"{show_count(rate.mid)} output tokens/s under the stated load; {_BOUND[serving['bound_by']]}"
     if deployment.usd_per_hour is not None and deployment.quote is not None:
         yield f"{show_usd(deployment.usd_per_hour.mid)} an hour: {deployment.quote.why}"
-    idle = deployment.chips - _used(deployment)
+    yield from _cut(deployment)
+    idle = deployment.chips - deployment.chips_used
     if idle:
         yield f"{idle} of {deployment.chips} chips stay idle and are paid for"
 
 
-def _used(deployment: ServingDeployment) -> int:
-    cores = deployment.layout.seat.platform.chip.cores
-    return -(-deployment.replicas * deployment.layout.devices // cores)
+def _cut(deployment: ServingDeployment) -> Iterator[str]:
+    """Which slices it takes, what is left for other tenants, and its share of the price."""
+    platform = deployment.layout.seat.platform
+    if platform.profile is None:
+        return
+    slices = deployment.instances * platform.devices
+    left = slices - deployment.replicas
+    cost = deployment.usd_per_hour
+    share = f", {show_usd(cost.mid * deployment.share)} an hour by its share" if cost is not None else ""
+    yield (
+        f"{deployment.replicas} of {slices} MIG slices of {platform.profile.name} "
+        f"({platform.devices_per_chip} a GPU){share}; {left} are left for other tenants"
+    )
 
 
 def risks_of(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Refusal, refusal_failure
 from chipwise.decide.found import Found
-from chipwise.decide.platforms import platforms_of
-from chipwise.decide.serving.deployment import feasible
+from chipwise.decide.infrastructure import isolated
+from chipwise.decide.platforms import platforms_of, with_slices
+from chipwise.decide.serving.deployment import ServingDeployment, feasible
 from chipwise.decide.serving.evaluate import evaluate
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
+    from chipwise.decide.deployment import Deployment
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question
     from chipwise.decide.serving.seats import Layout, Seat
     from chipwise.model import ModelSpec
     from chipwise.precision import PrecisionOption
+
+MIG = "mig"
+"""The need that makes slices the only devices."""
 
 
 def precisions_of(question: Question) -> list[PrecisionOption]:
@@ -54,7 +60,8 @@ def _below_floor(question: Question) -> Refusal:
 def search_serving(question: Question, instances: Sequence[Instance], quotes: dict[str, Quote | None]) -> Found:
     """Evaluate every layout of every platform at every precision.
 
-    A replica spans instances only where no size of the same chip holds the model in one.
+    A replica spans instances only where no size of the same chip holds the model in one. Where tenants are to be
+    isolated, MIG slices are devices beside whole GPUs, and come before them; `--needs mig` takes no whole GPU.
 
     Args:
         question: model, demand, policy.
@@ -63,12 +70,26 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
     """
     found = Found()
     platforms = platforms_of(instances, question.catalog.chips)
+    cut_only = MIG in question.policy.needs
+    if cut_only or isolated(question):
+        platforms = with_slices(platforms, only=cut_only)
     options = precisions_of(question)
     if not options:
         found.fail(instances, refusal_failure(_below_floor(question)))
     for option in options:
         _search_precision(question, platforms, option, quotes, found)
-    return found
+    return replace(found, deployments={name: _slices_first(ones) for name, ones in found.deployments.items()})
+
+
+def _slices_first(deployments: Sequence[Deployment]) -> list[Deployment]:
+    """Of one size: those on slices from the least they take, then whole GPUs where slices need more instances."""
+    cut = [one for one in deployments if isinstance(one, ServingDeployment) and one.profile]
+    cut.sort(key=lambda one: (one.instances, one.part))
+    fewest: dict[str, int] = {}
+    for one in cut:
+        fewest.setdefault(one.precision, one.instances)
+    whole = [one for one in deployments if one.profile is None]
+    return [*cut, *(one for one in whole if one.precision not in fewest or one.instances < fewest[one.precision])]
 
 
 def _search_precision(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Refusal
 from chipwise.decide.serving.backing import Backing, backing_of
-from chipwise.decide.serving.splits import multi_node_splits, single_node_splits
+from chipwise.decide.serving.splits import multi_node_splits, powers, single_node_splits
 from chipwise.engines import DeviceFacts, default_kv_format, engine_defaults
 from chipwise.perf.hardware import hardware_of
 from chipwise.perf.parameters import parameters_for, runtime_of
@@ -82,10 +82,11 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """One replica's layout on a seat."""
+    """One replica's layout on a seat; at most `most_replicas` of them on an instance, None: as many as it holds."""
 
     seat: Seat
     split: Split
+    most_replicas: int | None = None
 
     @property
     def devices(self) -> int:
@@ -184,13 +185,18 @@ def _seat(platform: Platform, able: Able) -> Seat | Refusal:
             hardware,
             gemm_flops_per_s={name: rate * fraction for name, rate in hardware.gemm_flops_per_s.items()},
             attention_flops_per_s=hardware.attention_flops_per_s * fraction,
-            memory_bandwidth_bytes_per_s=hardware.memory_bandwidth_bytes_per_s * fraction,
+            memory_bandwidth_bytes_per_s=hardware.memory_bandwidth_bytes_per_s * platform.bandwidth_fraction,
         ),
         parameters=parameters_for(
             chip=chip.id, generation=chip.architecture, engine=runtime, fabric=link.kind if link else "none"
         ),
-        evidence=evidence_of(chip=chip.id, runtime=runtime, model_type=able.model_type),
+        evidence=_evidence(platform, evidence_of(chip=chip.id, runtime=runtime, model_type=able.model_type)),
     )
+
+
+def _evidence(platform: Platform, whole: Evidence) -> Evidence:
+    """What backs a whole chip is carried over to a part of it."""
+    return "transferred" if platform.fraction < 1.0 and whole in {"measured", "calibrated"} else whole
 
 
 def limits_of(backing: Backing, platform: Platform) -> EngineLimits | Refusal:
@@ -214,11 +220,26 @@ def limits_of(backing: Backing, platform: Platform) -> EngineLimits | Refusal:
 
 
 def layouts_of(seat: Seat, model: ModelSpec) -> list[Layout]:
-    """Layouts of one replica inside a node of the seat, of those its engine documents."""
+    """Layouts of one replica inside a node of the seat, of those its engine documents.
+
+    An instance cut into slices is tried with some of them taken too: the others are for other tenants.
+    """
     link = seat.platform.sample.link if seat.platform.sample else seat.platform.chip.link
     switched = link is not None and link.kind == "nvswitch"
-    splits = single_node_splits(model, seat.platform.devices, stages=not switched)
-    return [Layout(seat=seat, split=split) for split in splits if _documented(seat.backing, split)]
+    splits = single_node_splits(model, seat.platform.most_tp, stages=not switched)
+    legal = [Layout(seat=seat, split=split) for split in splits if _documented(seat.backing, split)]
+    if seat.platform.profile is None:
+        return legal
+    return [replace(one, most_replicas=taken) for one in legal for taken in slices_taken(seat.platform)]
+
+
+def slices_taken(platform: Platform) -> list[int]:
+    """Numbers of slices of an instance worth taking: by powers of two up to a whole GPU, then by whole GPUs.
+
+    On four GPUs of seven slices: 1, 2, 4, 7, 14, 28.
+    """
+    each = platform.devices_per_chip
+    return sorted({*powers(each), *(each * chips for chips in powers(platform.devices // each)), platform.devices})
 
 
 def spanning_layouts(seat: Seat, model: ModelSpec) -> list[Layout]:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 NODE_COUNTS = (2, 3, 4, 6, 8)
 
 
-def _powers(most: int) -> list[int]:
+def powers(most: int) -> list[int]:
+    """Powers of two up to `most`."""
     return [2**power for power in range(most.bit_length()) if 2**power <= most]
 
 
@@ -34,7 +35,7 @@ def single_node_splits(model: ModelSpec, devices: int, *, stages: bool) -> list[
         stages: whether pipeline stages are worth trying at every tp (links that are slow for an all-reduce); they
             are tried anyway where tp alone cannot use the node.
     """
-    legal = [tp for tp in _powers(devices) if tp_problem(model, tp) is None]
+    legal = [tp for tp in powers(devices) if tp_problem(model, tp) is None]
     found: list[Split] = []
     for tp in legal:
         flat = Split(tp=tp)
@@ -46,7 +47,7 @@ def single_node_splits(model: ModelSpec, devices: int, *, stages: bool) -> list[
 
 def multi_node_splits(model: ModelSpec, devices: int) -> list[Split]:
     """Splits over several nodes: the widest legal tp inside a node, one pipeline stage a node, or experts over all."""
-    widest = [tp for tp in _powers(devices) if tp_problem(model, tp) is None]
+    widest = [tp for tp in powers(devices) if tp_problem(model, tp) is None]
     if not widest:
         return []
     tp = widest[-1]

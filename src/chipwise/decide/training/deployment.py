@@ -56,6 +56,11 @@ class TrainingDeployment:
         return self.instances * (self.instance.chips or 1)
 
     @property
+    def profile(self) -> None:
+        """Whole chips."""
+        return
+
+    @property
     def precision(self) -> str:
         """What weights are held in: the 4-bit base of QLoRA, else what they are multiplied in."""
         return held_format(self.trial.job)
