@@ -166,7 +166,7 @@ def lay(
     narrowed = at_precision(model, option)
     vendor = platform.chip.vendor
     named = engine.engine or DEFAULT_ENGINES.get(vendor, "vllm")
-    question = _question(model, {vendor: load_engine(named, engine.version)})
+    question = replace(_question(model, {vendor: load_engine(named, engine.version)}), engine_named=engine.engine)
     seat = seat_of(question, platform, narrowed, option)
     if isinstance(seat, Refusal):
         family = InfeasibleError if seat.known else KnowledgeError

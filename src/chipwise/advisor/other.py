@@ -200,6 +200,7 @@ def _question(model: ModelSpec, workload: OtherWorkload, request: EstimateReques
         policy=Policy(goals=("cost",), regions=(), min_precision=precision),
         catalog=load_catalog(),
         engines=engines_named(request.engine.engine),
+        engine_named=request.engine.engine,
         workload={},
         purpose=workload.preset.value,
     )

@@ -72,6 +72,7 @@ def advise(request: Request) -> Advice:
         workload={**as_json(workload), **workload_entries(request)},
         purpose=workload.preset.value,
         budget_usd=workload.budget_usd.value if workload.budget_usd else None,
+        engine_named=request.engine,
     )
     advice = weighed(regions if request.regions else (), decide(question), catalog)
     return replace(

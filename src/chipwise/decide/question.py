@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from chipwise.perf.other.load import Arrival
     from chipwise.perf.other.passes import Item
 
+ANY_NEURON = "neuron"
+"""The engine's name that leaves it to the pages which part of the Neuron SDK runs the model."""
 LoadKind = Literal["closed", "rate", "offline", "static", "single"]
 
 
@@ -106,6 +108,13 @@ class Question:
     workload: Mapping[str, Any]
     purpose: str
     budget_usd: float | None = None
+    engine_named: str | None = None
+    """The engine that the asker named; None where the preset and the pages of the vendor choose."""
+
+    @property
+    def neuron_stack(self) -> str | None:
+        """The part of the Neuron SDK that the asker named; None where any will do."""
+        return None if self.engine_named in {None, ANY_NEURON} else self.engine_named
 
     @property
     def serving(self) -> Demand:

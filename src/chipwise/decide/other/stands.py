@@ -125,7 +125,7 @@ def _neuron(question: Question, chip: Chip) -> Backed | Refusal:
     if task is None or (question.engines and chip.vendor not in question.engines):
         reason = f"no Neuron page speaks of {question.purpose}" if task is None else "the engine named runs elsewhere"
         return Refusal(rule="support", reason=reason, source="engines: neuron support", change="a GPU or CPU size")
-    found = neuron_support(model_type, task, chip.id)
+    found = neuron_support(model_type, task, chip.id, question.neuron_stack)
     if found.status == "unsupported":
         return Refusal(rule="support", reason=found.why, source=found.source, change="a GPU size")
     if found.status == "unknown" or found.engine is None:

@@ -41,14 +41,17 @@ def backing_of(question: Question, chip: Chip, option: PrecisionOption) -> Backi
     """
     engine = question.engines.get(chip.vendor)
     if engine is None:
-        return Refusal(
-            rule="engine",
-            reason=f"no serving engine is known for {chip.vendor} chips",
-            source="engines table",
-            change="use another family",
-            known=False,
-        )
+        return _no_engine(question, chip)
     return _neuron(question, chip, option) if chip.vendor == "aws" else _gpu(question, engine, chip, option)
+
+
+def _no_engine(question: Question, chip: Chip) -> Refusal:
+    if question.engine_named is not None:
+        named = load_engine(question.engine_named)
+        reason = f"--engine {question.engine_named}: {named.title} does not run on {chip.vendor} chips"
+        return Refusal(rule="engine", reason=reason, source="engines table", change="leave out --engine")
+    reason = f"no serving engine is known for {chip.vendor} chips"
+    return Refusal(rule="engine", reason=reason, source="engines table", change="use another family", known=False)
 
 
 def _gpu(question: Question, engine: EngineProfile, chip: Chip, option: PrecisionOption) -> Backing | Refusal:
@@ -71,18 +74,20 @@ def _neuron(question: Question, chip: Chip, option: PrecisionOption) -> Backing 
     if question.policy.custom_kernels:
         reason = "custom CUDA kernels do not run on Neuron"
         return Refusal(rule="custom-kernels", reason=reason, source="guide B:25", change="port the kernels to NKI")
-    verdict = neuron_support(question.model.model_type, "serve", chip.id)
+    stack = question.neuron_stack
+    verdict = neuron_support(question.model.model_type, "serve", chip.id, stack)
+    why = verdict.why if stack is None else f"--engine {stack}: {verdict.why}"
     if verdict.status == "unsupported":
-        return Refusal(rule="support", reason=verdict.why, source=verdict.source, change="an NVIDIA size")
+        change = "an NVIDIA size" if stack is None else "leave out --engine, or an NVIDIA size"
+        return Refusal(rule="support", reason=why, source=verdict.source, change=change)
     if verdict.status == "unknown" or verdict.engine is None:
-        return Refusal(
-            rule="support", reason=verdict.why, source=verdict.source, change="a validated port", known=False
-        )
+        return Refusal(rule="support", reason=why, source=verdict.source, change="a validated port", known=False)
     family = format_facts(option.format).family
     if verdict.formats and family not in {format_facts(name).family for name in verdict.formats}:
         reason = f"{verdict.stack} is documented at {', '.join(verdict.formats)}, not {option.format}"
         return Refusal(rule="precision", reason=reason, source=verdict.source, change=verdict.formats[0])
-    return _documented(verdict, load_engine(verdict.engine))
+    asked = question.engines[chip.vendor]
+    return _documented(verdict, asked if asked.name == verdict.engine else load_engine(verdict.engine))
 
 
 def _documented(verdict: NeuronSupport, engine: EngineProfile) -> Backing:

@@ -24,12 +24,15 @@ SPLIT = tuple(
     }.items()
 )
 
+ENGINES = ("vllm", "sglang", "tensorrt-llm", "neuron", "vllm-neuron", "nxd-inference")
+"""Serving engines that can be asked for; `neuron` is whichever part of the Neuron SDK runs the model."""
+
 ENGINE = Flag(
     name="--engine",
     fields=("engine.engine",),
-    parse=choice("vllm", "sglang", "tensorrt-llm", "neuron"),
-    metavar="vllm|sglang|tensorrt-llm|neuron",
-    help="Serving engine.",
+    parse=choice(*ENGINES),
+    metavar="ENGINE",
+    help="Serving engine: vllm, sglang, tensorrt-llm, neuron (any of the SDK), vllm-neuron, nxd-inference.",
 )
 
 SERVING = (

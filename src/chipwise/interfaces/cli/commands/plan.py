@@ -12,7 +12,7 @@ from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.parsers import at_least_one, choice, fraction, number, positive, price, weeks
 from chipwise.interfaces.cli.question_file import read_question
-from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, LENGTHS, MEDIA, MODEL
+from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, ENGINES, LENGTHS, MEDIA, MODEL
 from chipwise.units import parse_count, parse_rate, parse_seconds, parse_usd
 
 if TYPE_CHECKING:
@@ -223,9 +223,9 @@ _NEED = (
     Flag(
         name="--engine",
         fields=("engine",),
-        parse=choice("vllm", "sglang", "tensorrt-llm", "neuron"),
+        parse=choice(*ENGINES),
         metavar="ENGINE",
-        help="Only this serving engine.",
+        help="Only this serving engine: vllm, sglang, tensorrt-llm, neuron (any of the SDK), vllm-neuron, …",
     ),
     Flag(name="--strict-guide", fields=("strict_guide",), help="Apply the guide's rules to the letter."),
     Flag(name="--simulate", fields=("simulate",), help="Percentiles by simulation."),
