@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.catalog import Catalog, Chip, load_catalog
+from chipwise.catalog import Alias, Catalog, Chip, load_catalog
 from chipwise.catalog.lookup import fold
 from chipwise.errors import ChipwiseError, KnowledgeError, UnknownNameError
 
@@ -48,9 +50,30 @@ def test_an_open_form_factor_proposes_the_forms(catalog: Catalog) -> None:
 
 
 def test_a_known_chip_without_facts_is_our_lack(catalog: Catalog) -> None:
-    with pytest.raises(KnowledgeError, match="no facts about the chip 'mi300x'") as caught:
-        catalog.chip("MI300X")
-    assert caught.value.why
+    named = Alias(alias="MI999X", chip="mi999x", note="announced, no figures", source="hw-names")
+    poorer = dataclasses.replace(catalog, aliases={"mi999x": named})
+    with pytest.raises(KnowledgeError, match="no facts about the chip 'mi999x'") as caught:
+        poorer.chip("MI999X")
+    assert caught.value.why == "announced, no figures"
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "vendor", "tflops"),
+    [
+        ("AMD Instinct MI300X", "mi300x", "amd", 1307.4),
+        ("MI250X", "mi250x", "amd", 383),
+        ("Habana Gaudi2", "gaudi2", "intel", 432),
+        ("TPU v5e", "tpu-v5e", "google", 197),
+        ("NVIDIA GeForce RTX 4080 SUPER", "rtx-4080-super", "nvidia", 104.4),
+        ("RTX5080", "rtx-5080", "nvidia", 112.6),
+        ("L40", "l40", "nvidia", 181),
+        ("H100 96GB", "h100-sxm-96", "nvidia", 989),
+    ],
+)
+def test_chips_of_other_places_are_found(catalog: Catalog, name: str, chip: str, vendor: str, tflops: float) -> None:
+    found = catalog.chip(name)
+    assert (found.id, found.vendor, found.aws_families) == (chip, vendor, ())
+    assert found.dense_flops_per_s["bf16"] == pytest.approx(tflops * 1e12)
 
 
 @pytest.mark.parametrize(("name", "near"), [("h100-smx", "h100-sxm"), ("rtx-pro-600", "rtx-pro-6000")])

@@ -62,7 +62,7 @@ class Chip:
 
     id: str
     vendor: str
-    """`nvidia`, `aws`, `amd`, `intel`, `qualcomm`."""
+    """`nvidia`, `aws`, `amd`, `intel`, `google`, `qualcomm`."""
     architecture: str
     """`turing`, `volta`, `ampere`, `ada`, `hopper`, `blackwell`, `neuroncore-v2`, …"""
     compute_capability: str | None
