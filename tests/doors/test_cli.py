@@ -209,6 +209,19 @@ def test_compare_puts_the_same_facts_side_by_side() -> None:
     assert answer["answers"] is None
 
 
+def test_compare_takes_the_model_that_a_file_of_flags_names(tmp_path: Path) -> None:
+    path = tmp_path / "chat.yaml"
+    path.write_text(f"model: {MODEL}\nfor: chat\nusers: 64\n", encoding="utf-8")
+    sizes = ["compare", "p5.48xlarge", "p5e.48xlarge"]
+    by_file = run(*sizes, "--workload", str(path), "--json")
+    by_flags = run(*sizes, "--model", MODEL, "--for", "chat", "--users", "64", "--json")
+    assert json.loads(by_file.stdout)["answers"]
+    assert by_file.stdout == by_flags.stdout
+    path.write_text("users: 64\n", encoding="utf-8")
+    nameless = run(*sizes, "--workload", str(path))
+    assert (nameless.exit_code, "MODEL is missing" in nameless.stderr) == (2, True)
+
+
 def leaves(answer: Any, path: str = "") -> list[tuple[str, Any]]:
     if isinstance(answer, dict):
         if set(answer) == {"low", "mid", "high"}:

@@ -24,17 +24,18 @@ NOT_A_QUESTION = frozenset({"models"})
 
 
 def run(fields: dict[str, Any], output: Output) -> int:
-    """Ask `compare`."""
+    """Ask `compare`; a file of flags may name the model instead of `--model`."""
     from chipwise.advisor.comparison import compare
 
     first, second = fields.pop("first"), fields.pop("second")
-    if "model" not in fields and set(fields) - NOT_A_QUESTION:
+    put = {"model", "workload"} & set(fields)
+    if not put and set(fields) - NOT_A_QUESTION:
         raise InputError(
             "a question without a model",
             why="flags of `chipwise plan` ask what each size does for one",
-            fix="add --model MODEL, or leave the other flags out",
+            fix="add --model MODEL, write model: in a --workload FILE, or leave the other flags out",
         )
-    answer = compare(first, second, asked(fields) if "model" in fields else None)
+    answer = compare(first, second, asked(fields) if put else None)
 
     output.emit(answer, "compare")
     return 0
