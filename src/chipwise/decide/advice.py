@@ -171,6 +171,8 @@ class AlsoFeasible:
     behind_because: str
     profile: str | None = None
     """The MIG profile whose slices the devices are."""
+    aside: str | None = None
+    """Why it is so far behind that a page folds it with its like: such rows come last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

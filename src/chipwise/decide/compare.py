@@ -9,6 +9,7 @@ from chipwise.decide.advice import AlsoFeasible, Excluded, NotJudged, Rejected
 from chipwise.decide.deployment import standing_of
 from chipwise.decide.other.guide import other_flow
 from chipwise.decide.other.stands import TASKS
+from chipwise.decide.posture import posture_of, verdict_of
 from chipwise.decide.question import Demand, OtherDemand
 from chipwise.decide.rank import beats
 from chipwise.engines import neuron_support
@@ -114,9 +115,9 @@ def _difference(row: Other) -> dict[str, Any]:
 
 
 def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejected]) -> dict[str, Any]:
-    """GPU or Neuron: by what is feasible, with the guide's signals that point either way."""
+    """GPU or Neuron: by what is feasible and by price, with the guide's signals that point either way."""
     kinds = {one.instance.kind for one in (*picked.options, *picked.others)}
-    verdict = "either" if {"gpu", "neuron"} <= kinds else "neuron" if "neuron" in kinds else "nvidia"
+    posture = posture_of(picked.options, question)
     policy = question.policy
     status, why, source = _support(question, kinds, rejected)
     ttft = question.demand.ttft_p99_s if isinstance(question.demand, Demand) else None
@@ -136,9 +137,13 @@ def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejecte
         )
     )
     return {
-        "verdict": verdict,
+        "verdict": verdict_of(kinds, posture, question),
         "signals": [
-            {"signal": one.signal, "points_to": one.points_to, "why": one.why, "source": one.source} for one in signals
+            *(
+                {"signal": one.signal, "points_to": one.points_to, "why": one.why, "source": one.source}
+                for one in signals
+            ),
+            *([posture.signal()] if posture else []),
         ],
     }
 

@@ -54,6 +54,12 @@ class Deployment(Protocol):
     def metric(self, question: Question) -> Range:
         """What the ordering goal sees, oriented so that lower is better."""
 
+    def cost(self, question: Question) -> Range | None:
+        """What the asked work costs, in USD `cost_unit`; None without a price."""
+
+    def cost_unit(self, question: Question) -> str:
+        """What `cost` is for: an hour of the load, a million tokens, a unit, the run."""
+
     def bar_usd(self) -> float | None:
         """What a budget is held against; None without a price."""
 

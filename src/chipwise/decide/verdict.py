@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Advice, AlsoFeasible, NotJudged, Rejected
+from chipwise.decide.aside import set_aside
 from chipwise.decide.bars import affordable, over_budget, unpriced
 from chipwise.decide.compare import behind_because, guide_object, neuron_object
 from chipwise.decide.failures import verdict
@@ -125,6 +126,7 @@ def _also(question: Question, picked: Picked) -> list[AlsoFeasible]:
                 tpot_p99_s=tpot_p99_s,
                 behind_because=behind_because(one, leader, question),
                 profile=one.profile,
+                aside=set_aside(one, leader, question),
             )
         )
-    return rows
+    return sorted(rows, key=lambda row: row.aside is not None)

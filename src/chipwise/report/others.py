@@ -30,11 +30,27 @@ Answer = Mapping[str, Any]
 
 
 def also_feasible(rows: list[Answer]) -> Iterator[Block]:
-    """Sizes that would do, and why they stand behind."""
+    """Sizes that would do, and why they stand behind; those far behind in a line for each kind of it."""
     if not rows:
         return
     serves = any(row["ttft_p99_s"] is not None or row["tpot_p99_s"] is not None for row in rows)
     yield Heading(line=line("Would do as well ", dim(f"{len(rows)}" + (", with TTFT and TPOT at p99" * serves))))
+    near = [row for row in rows if not row.get("aside")]
+    if near:
+        yield _feasible_table(near, serves=serves)
+    folded: dict[str, list[Answer]] = {}
+    for row in rows:
+        if row.get("aside"):
+            folded.setdefault(row["aside"], []).append(row)
+    for why, group in folded.items():
+        names = listing([times(row["instances"], row["instance"]) for row in group], _MOST_FOLDED)
+        yield Text(line=line(dim(f"{len(group)} more at {why}: "), dim(names)), indent=1)
+
+
+_MOST_FOLDED = 6
+
+
+def _feasible_table(rows: list[Answer], *, serves: bool) -> Table:
     latency = (Column(title="TTFT", right=True), Column(title="TPOT", right=True)) if serves else ()
     columns = (
         Column(title="size"),
@@ -43,7 +59,7 @@ def also_feasible(rows: list[Answer]) -> Iterator[Block]:
         *latency,
         Column(title="behind because", wraps=True),
     )
-    yield Table(columns=columns, rows=tuple(_feasible(row, serves=serves) for row in rows), indent=1)
+    return Table(columns=columns, rows=tuple(_feasible(row, serves=serves) for row in rows), indent=1)
 
 
 def _feasible(row: Answer, *, serves: bool) -> tuple[Line, ...]:

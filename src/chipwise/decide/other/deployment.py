@@ -97,9 +97,17 @@ class OtherDeployment:
             return Range.around(1.0 / precision_rank(self.precision), factor=1.0)
         if question.order_by == "concurrency":
             return self.served.capacity_units_per_s.inverse()
+        return self.cost(question) or unknown
+
+    def cost(self, question: Question) -> Range | None:
+        """By the hour under a load; by a unit where as many as can be are wanted."""
         if question.other.arrival.kind == "offline":
-            return self.usd_per_unit(self.served.capacity_units_per_s) or unknown
-        return self.usd_per_hour or unknown
+            return self.usd_per_unit(self.served.capacity_units_per_s)
+        return self.usd_per_hour
+
+    def cost_unit(self, question: Question) -> str:
+        """See `cost`."""
+        return f"for a {self.served.passes.unit}" if question.other.arrival.kind == "offline" else "an hour"
 
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""

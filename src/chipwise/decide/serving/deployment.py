@@ -113,6 +113,17 @@ class ServingDeployment:
         """What the ordering goal sees, oriented so that lower is better."""
         return _metric(self, question.order_by, question)
 
+    def cost(self, question: Question) -> Range | None:
+        """By the hour under a load; by a million output tokens where as many as can be are wanted."""
+        hourly = self.usd_per_hour
+        if hourly is None or not _unbounded(question):
+            return hourly
+        return usd_per_million_tokens(hourly, ranged(self, "output_tokens_per_s", "throughput", question.serving.kind))
+
+    def cost_unit(self, question: Question) -> str:
+        """See `cost`."""
+        return "a million output tokens" if _unbounded(question) else "an hour"
+
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""
         return None if self.usd_per_hour is None else self.usd_per_hour.mid
@@ -151,11 +162,11 @@ def _metric(deployment: ServingDeployment, goal: str, question: Question) -> Ran
     if goal == "concurrency":
         carried = ranged(deployment, "saturation_rate_per_s", "throughput", kind)
         return carried.scaled(1.0 / deployment.instances).inverse()
-    cost = deployment.usd_per_hour or Range.around(float("inf"), factor=1.0)
-    if kind == "offline" and question.serving.throughput_tokens_per_s is None:
-        tokens = ranged(deployment, "output_tokens_per_s", "throughput", kind)
-        return usd_per_million_tokens(cost, tokens) or cost
-    return cost
+    return deployment.cost(question) or Range.around(float("inf"), factor=1.0)
+
+
+def _unbounded(question: Question) -> bool:
+    return question.serving.kind == "offline" and question.serving.throughput_tokens_per_s is None
 
 
 def _bits_kept(precision: str, question: Question) -> int:

@@ -107,6 +107,16 @@ class TrainingDeployment:
             return self.duration_s
         return self.usd_per_run or Range.around(float("inf"), factor=1.0)
 
+    def cost(self, question: Question) -> Range | None:
+        """Of the run, whatever was asked."""
+        del question
+        return self.usd_per_run
+
+    def cost_unit(self, question: Question) -> str:
+        """See `cost`."""
+        del question
+        return "for the run"
+
     def bar_usd(self) -> float | None:
         """A budget of training is that of the run."""
         return None if self.usd_per_run is None else self.usd_per_run.mid
