@@ -200,7 +200,8 @@ def _scale(question: Question, deployment: ServingDeployment) -> Scale:
     row = scale_signal(kind="inference", params=float(question.model.params_total))
     threshold = f"P99 TTFT above {bar * 1e3:.0f} ms" if bar else "waiting requests above 0 for a minute"
     packing = deployment.evaluated.packings[deployment.row]
-    more = f"{packing.instances_per_unit} x {deployment.instance.name} ({packing.replicas_per_unit} replicas)"
+    copies = "1 replica" if packing.replicas_per_unit == 1 else f"{packing.replicas_per_unit} replicas"
+    more = f"{packing.instances_per_unit} x {deployment.instance.name} ({copies})"
     guide = f"; the guide: {row.signal} ({row.source})" if row else ""
     return Scale(
         start_with=f"{deployment.instances} x {deployment.instance.name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from chipwise.decide.serving.host import host_risks
 from chipwise.perf.ranges import range_of
 from chipwise.units import show_count, show_seconds, show_usd
 
@@ -92,4 +93,5 @@ def risks_of(
         yield f"{option.format} needs calibration data and a quality check: {option.quality_loss or option.condition}"
     elif option.quality_loss and option.quality_loss != "none":
         yield f"{option.format}: quality loss {option.quality_loss} ({option.verdict})"
+    yield from host_risks(question, deployment)
     yield from deployment.layout.seat.notes
