@@ -137,7 +137,7 @@ def test_a_model_that_no_slice_holds_is_rejected_with_what_it_lacked() -> None:
     for name in ("p5.48xlarge", "p4d.24xlarge", "g7e.48xlarge"):
         row = rows[name]
         assert row.rule == "memory"
-        assert "over one MIG slice of" in row.reason
+        assert "on one MIG slice of" in row.reason
         assert row.shortfall is not None
         assert float(row.shortfall["value"]) > 1e9
         assert row.nearest["profile"] in row.reason

@@ -36,11 +36,12 @@ def memory_failure(layout: Layout, option: PrecisionOption, short_bytes: float) 
     """A layout whose devices do not hold the weights and one request of the full context."""
     devices, split, profile = layout.devices, layout.split, layout.seat.platform.profile
     one = "one device" if profile is None else f"one MIG slice of {profile.name}"
-    over = one if devices == 1 else f"{devices} devices (tp={int(split.tp)}, pp={int(split.pp)})"
+    place = f"on {one}" if devices == 1 else f"over {devices} devices (tp={int(split.tp)}, pp={int(split.pp)})"
+    each = "" if devices == 1 else " on each"
     return Failure(
         stage="memory",
         distance=short_bytes * devices,
-        reason=f"does not fit at {option.format} over {over}: {short_bytes / 2**30:.1f} GiB short on each",
+        reason=f"does not fit at {option.format} {place}: {short_bytes / 2**30:.1f} GiB short{each}",
         source="memory budget",
         change="fewer bits, a shorter context, or a size with more memory"
         if profile is None

@@ -32,6 +32,14 @@ def chips() -> Iterable[str]:
     return load_catalog().chips
 
 
+def slices() -> Iterable[str]:
+    """MIG profiles of any chip."""
+    from chipwise.catalog import load_catalog
+
+    chips = load_catalog().chips.values()
+    return dict.fromkeys(profile.name for chip in chips for profile in chip.mig_profiles)
+
+
 def things() -> Iterable[str]:
     """Sizes and chips."""
     return [*sizes(), *chips()]

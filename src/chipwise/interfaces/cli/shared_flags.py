@@ -31,8 +31,8 @@ ENGINE = Flag(
     name="--engine",
     fields=("engine.engine",),
     parse=choice(*ENGINES),
-    metavar="ENGINE",
-    help="Serving engine: vllm, sglang, tensorrt-llm, neuron (any of the SDK), vllm-neuron, nxd-inference.",
+    metavar="|".join(ENGINES),
+    help="Serving engine; neuron: whichever part of the Neuron SDK runs the model.",
 )
 
 SERVING = (

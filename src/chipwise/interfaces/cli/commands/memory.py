@@ -37,7 +37,14 @@ _PLACE = (
         names=completion.sizes,
         help="Instance size.",
     ),
-    Flag(name="--mig", fields=("mig",), parse=str, metavar="PROFILE", help="MIG profile, such as 1g.10gb."),
+    Flag(
+        name="--mig",
+        fields=("mig",),
+        parse=str,
+        metavar="PROFILE",
+        names=completion.slices,
+        help="MIG profile, such as 1g.10gb.",
+    ),
 )
 
 CONCURRENCY = Flag(name="--concurrency", fields=("concurrency",), parse=COUNT, metavar="N", help="Requests in flight.")

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _SECONDS = positive(parse_seconds)
 _NAMES = tuple[str, ...]
+_FEATURES = (
+    *("fp8", "fp4", "int8", "stochastic-rounding", "sparsity", "mig", "nvlink"),
+    *("efa", "gds", "gpudirect", "ultracluster"),
+)
 
 _WANT = (
     Flag(
@@ -167,13 +171,11 @@ _NEED = (
     Flag(
         name="--needs",
         fields=("needs",),
-        parse=choice(
-            *("fp8", "fp4", "int8", "stochastic-rounding", "sparsity", "mig", "nvlink"),
-            *("efa", "gds", "gpudirect", "ultracluster"),
-        ),
+        parse=choice(*_FEATURES),
         many=_NAMES,
         listed=True,
         metavar="FEATURE",
+        names=lambda: _FEATURES,
         help="Features it must have: fp8, fp4, int8, mig, nvlink, efa, …; repeatable.",
     ),
     Flag(
@@ -224,8 +226,8 @@ _NEED = (
         name="--engine",
         fields=("engine",),
         parse=choice(*ENGINES),
-        metavar="ENGINE",
-        help="Only this serving engine: vllm, sglang, tensorrt-llm, neuron (any of the SDK), vllm-neuron, …",
+        metavar="|".join(ENGINES),
+        help="Only this serving engine; neuron: whichever part of the Neuron SDK runs the model.",
     ),
     Flag(name="--strict-guide", fields=("strict_guide",), help="Apply the guide's rules to the letter."),
     Flag(name="--simulate", fields=("simulate",), help="Percentiles by simulation."),
