@@ -27,11 +27,11 @@ class Side:
     """The best option of one side and what it costs for what was asked."""
 
     best: Deployment
-    cost: Range
+    cost_usd: Range
 
     def words(self) -> str:
         """Size and cost with its range."""
-        low, mid, high = (_usd(amount) for amount in (self.cost.low, self.cost.mid, self.cost.high))
+        low, mid, high = (_usd(amount) for amount in (self.cost_usd.low, self.cost_usd.mid, self.cost_usd.high))
         return f"{self.best.instances} x {self.best.instance.name} at {mid} ({low} to {high})"
 
 
@@ -46,7 +46,7 @@ class Posture:
     @property
     def points_to(self) -> str:
         """The vendor that price speaks for: the cheaper where all of the dearer's range lies beyond its middle."""
-        decided = beats(self.cheaper.cost, self.dearer.cost)
+        decided = beats(self.cheaper.cost_usd, self.dearer.cost_usd)
         return VENDOR[self.cheaper.best.instance.kind] if decided else "either"
 
     def signal(self) -> dict[str, Any]:
@@ -73,10 +73,10 @@ def posture_of(options: Sequence[Deployment], question: Question) -> Posture | N
     for one in options:
         cost = one.cost(question)
         if one.instance.kind in VENDOR and cost is not None:
-            sides.setdefault(one.instance.kind, Side(best=one, cost=cost))
+            sides.setdefault(one.instance.kind, Side(best=one, cost_usd=cost))
     if len(sides) < len(VENDOR):
         return None
-    cheaper, dearer = sorted(sides.values(), key=lambda side: side.cost.mid)
+    cheaper, dearer = sorted(sides.values(), key=lambda side: side.cost_usd.mid)
     return Posture(cheaper=cheaper, dearer=dearer, unit=cheaper.best.cost_unit(question))
 
 
