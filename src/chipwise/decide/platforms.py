@@ -136,10 +136,6 @@ def _serves_better(first: MigProfile, second: MigProfile) -> bool:
     return holds and (first.count or 0) > (second.count or 0)
 
 
-def with_slices(platforms: Iterable[Platform], *, only: bool) -> list[Platform]:
-    """Every platform after its cuts into MIG slices; with `only`, whole chips stay just where no profile cuts them."""
-    found: list[Platform] = []
-    for one in platforms:
-        cuts = slices_of(one)
-        found += cuts if only and cuts else [*cuts, one]
-    return found
+def with_slices(platforms: Iterable[Platform]) -> list[Platform]:
+    """Every platform after its cuts into MIG slices."""
+    return [part for one in platforms for part in (*slices_of(one), one)]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chipwise.precision import PrecisionOption
 
 MIG = "mig"
-"""The need that makes slices the only devices."""
+"""The need that makes slices devices beside whole GPUs."""
 
 
 def precisions_of(question: Question) -> list[PrecisionOption]:
@@ -61,7 +61,7 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
     """Evaluate every layout of every platform at every precision.
 
     A replica spans instances only where no size of the same chip holds the model in one. Where tenants are to be
-    isolated, MIG slices are devices beside whole GPUs, and come before them; `--needs mig` takes no whole GPU.
+    isolated, or MIG is needed, its slices are devices beside whole GPUs, and come before them.
 
     Args:
         question: model, demand, policy.
@@ -70,9 +70,8 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
     """
     found = Found()
     platforms = platforms_of(instances, question.catalog.chips)
-    cut_only = MIG in question.policy.needs
-    if cut_only or isolated(question):
-        platforms = with_slices(platforms, only=cut_only)
+    if MIG in question.policy.needs or isolated(question):
+        platforms = with_slices(platforms)
     options = precisions_of(question)
     if not options:
         found.fail(instances, refusal_failure(_below_floor(question)))
