@@ -45,10 +45,10 @@ def test_without_the_flag_the_flow_forbids_nothing() -> None:
 def test_a_size_that_the_question_leaves_out_is_not_called_feasible() -> None:
     advice = advise(Request(model="deepseek-v3", vendor="neuron"))
     told = {row["id"]: row for row in advice.guide["differs"]}
-    assert told["p5e.48xlarge"]["value"] == "left out by the question: --vendor neuron"
-    assert "None" not in str(advice.guide["differs"])
+    assert told["p5e.48xlarge"]["why"] == "left out by the question: --vendor neuron"
+    assert not any("None" in row["why"] for row in advice.guide["differs"])
     only = advise(Request(model="deepseek-v3", only=("p5en.48xlarge",)))
-    assert {row["value"] for row in only.guide["differs"]} == {"left out by the question: --only"}
+    assert {row["why"] for row in only.guide["differs"]} == {"left out by the question: --only"}
 
 
 def test_a_size_behind_the_options_says_behind_what() -> None:
@@ -56,7 +56,7 @@ def test_a_size_behind_the_options_says_behind_what() -> None:
     behind = {row.instance: row.behind_because for row in advice.also_feasible}
     told = [row for row in advice.guide["differs"] if row["id"] in behind]
     assert told
-    assert all(behind[row["id"]] in row["value"] for row in told)
+    assert all(behind[row["id"]] in row["why"] for row in told)
     assert all(row["kind"] == ("price" if behind[row["id"]].startswith("ties") else "slo") for row in told)
 
 

@@ -9,6 +9,7 @@ import pytest
 from chipwise.decide.advice import (
     Advice,
     AlsoFeasible,
+    Behind,
     Cost,
     Discouraged,
     Excluded,
@@ -281,6 +282,7 @@ ALSO_FEASIBLE = (
         usd_per_hour=around(113.93, 1.03),
         ttft_p99_s=0.41,
         tpot_p99_s=0.017,
+        behind=Behind(kind="price", value=58.89, unit="USD/h", than="p5.48xlarge"),
         behind_because="ties on latency and costs 2.1 times as much",
     ),
     AlsoFeasible(
@@ -291,6 +293,7 @@ ALSO_FEASIBLE = (
         usd_per_hour=None,
         ttft_p99_s=0.97,
         tpot_p99_s=0.038,
+        behind=Behind(kind="slo", value=0.4, unit="s", than="p5.48xlarge"),
         behind_because="slower; no price is known in the regions asked for",
     ),
 )
@@ -298,7 +301,7 @@ GUIDE = {
     "path": ["inference", "70B or more", "latency first"],
     "recommends": ["p5.48xlarge", "p5en.48xlarge"],
     "agrees": False,
-    "differs": [{"kind": "price", "id": "price-p5", "value": "p5 costs 44 % less than the guide says"}],
+    "differs": [{"kind": "price", "id": "p5.48xlarge", "value": 12.5, "unit": "USD/h", "why": "ties; $12.50 dearer"}],
 }
 VERDICT = {
     "verdict": "nvidia",

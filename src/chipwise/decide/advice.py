@@ -158,6 +158,16 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What keeps a feasible size behind option `than`, and by how much: price, slo (the goal's metric) or support."""
+
+    kind: str
+    value: float | None
+    unit: str | None
+    than: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlsoFeasible:
     """A size that would do, and why it stands behind the options."""
 
@@ -168,6 +178,7 @@ class AlsoFeasible:
     usd_per_hour: Range | None
     ttft_p99_s: float | None
     tpot_p99_s: float | None
+    behind: Behind
     behind_because: str
     profile: str | None = None
     """The MIG profile whose slices the devices are."""

@@ -1,55 +1,28 @@
-"""The answer beside the guide's own, GPU beside Neuron, and a size beside the leader."""
+"""The answer beside the guide's own, and GPU beside Neuron."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from chipwise.decide.advice import AlsoFeasible, Excluded, NotJudged, Rejected
-from chipwise.decide.deployment import standing_of
+from chipwise.decide.differences import difference
 from chipwise.decide.other.guide import other_flow
 from chipwise.decide.other.stands import TASKS
 from chipwise.decide.posture import posture_of, verdict_of
 from chipwise.decide.question import Demand, OtherDemand
-from chipwise.decide.rank import beats
 from chipwise.engines import neuron_support
 from chipwise.guide import Checks, FlowEnd, NeuronQuestion, goal_settings, neuron_signals, walk_flow
-from chipwise.units import show_usd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from chipwise.decide.advice import Option
-    from chipwise.decide.deployment import Deployment
+    from chipwise.decide.advice import Option, Rejected
+    from chipwise.decide.differences import Other
     from chipwise.decide.pick import Picked
     from chipwise.decide.question import Question
 
-Other = AlsoFeasible | Rejected | NotJudged | Excluded
 LARGE_CHECKPOINT_PARAMS = 100e9
 _STATUS = ("ok", "beta", "unknown", "unsupported")
-_KIND_OF_RULE = {
-    "memory": "memory", "slo": "slo", "region": "region", "purchase": "region", "support": "support",
-    "precision": "support", "engine": "support", "budget": "price",
-}  # fmt: skip
-
-
-def behind_because(one: Deployment, leader: Deployment | None, question: Question) -> str:
-    """Why a feasible size stands behind the first option: the goal, then cost."""
-    if leader is None:
-        return "no option"
-    first, second = standing_of(leader, question), standing_of(one, question)
-    if not math.isfinite(second.metric.mid) and math.isfinite(first.metric.mid):
-        return f"its stack is past support; {leader.instance.name} has one that is not"
-    if beats(first.metric, second.metric):
-        ratio = second.metric.mid / first.metric.mid
-        return f"{question.order_by}: {ratio:.2f} times {leader.instance.name}"
-    if second.usd is None:
-        return f"ties on {question.order_by}; no price"
-    if first.usd is not None and second.usd > first.usd:
-        dearer = show_usd(second.usd - first.usd)
-        return f"ties on {question.order_by}; {dearer} dearer than {leader.instance.name}"
-    return f"same chip or a tie on {question.order_by}; the options shown differ more"
 
 
 def guide_object(question: Question, options: Sequence[Option], others: Sequence[Other]) -> dict[str, Any]:
@@ -67,7 +40,7 @@ def guide_object(question: Question, options: Sequence[Option], others: Sequence
         "path": list(end.path),
         "recommends": list(end.recommends),
         "agrees": agrees,
-        "differs": [] if agrees else [_difference(row) for row in others if row.instance in end.recommends],
+        "differs": [] if agrees else [difference(row) for row in others if row.instance in end.recommends],
         "settings": [
             {"setting": one.setting, "value": one.value, "why": one.why, "source": one.source, "erratum": one.erratum}
             for one in goal_settings(question.policy.goals[0])
@@ -97,21 +70,6 @@ def _checks(question: Question, options: Sequence[Option]) -> Checks | None:
         several_nodes=first.instances > first.replicas,
         large_checkpoints=large,
     )
-
-
-def _difference(row: Other) -> dict[str, Any]:
-    """Why a size of the guide's is no option, as its own row says it."""
-    kind, value = "support", ""
-    if isinstance(row, Rejected):
-        kind, value = _KIND_OF_RULE.get(row.rule, "support"), row.reason
-    elif isinstance(row, AlsoFeasible):
-        kind = "price" if "cost" in row.behind_because or row.behind_because.startswith("ties") else "slo"
-        value = f"feasible, behind the options: {row.behind_because}"
-    elif isinstance(row, NotJudged):
-        kind, value = "price" if row.lacks.startswith("a price") else "support", f"not judged: lacks {row.lacks}"
-    else:
-        value = f"left out by the question: {row.by}"
-    return {"kind": kind, "id": row.instance, "value": value}
 
 
 def neuron_object(question: Question, picked: Picked, rejected: Sequence[Rejected]) -> dict[str, Any]:

@@ -60,6 +60,9 @@ class Deployment(Protocol):
     def cost_unit(self, question: Question) -> str:
         """What `cost` is for: an hour of the load, a million tokens, a unit, the run."""
 
+    def metric_unit(self, question: Question) -> str:
+        """The unit of `metric`."""
+
     def bar_usd(self) -> float | None:
         """What a budget is held against; None without a price."""
 

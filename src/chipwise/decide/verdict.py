@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from chipwise.decide.advice import Advice, AlsoFeasible, NotJudged, Rejected
 from chipwise.decide.aside import set_aside
 from chipwise.decide.bars import affordable, over_budget, unpriced
-from chipwise.decide.compare import behind_because, guide_object, neuron_object
+from chipwise.decide.compare import guide_object, neuron_object
+from chipwise.decide.differences import behind
 from chipwise.decide.failures import verdict
 from chipwise.decide.found import Found
 from chipwise.decide.infrastructure import with_tenancy
@@ -115,6 +116,7 @@ def _also(question: Question, picked: Picked) -> list[AlsoFeasible]:
     rows: list[AlsoFeasible] = []
     for one in picked.others:
         ttft_p99_s, tpot_p99_s = one.latency_p99_s()
+        apart, because = behind(one, picked.options, question)
         rows.append(
             AlsoFeasible(
                 instance=one.instance.name,
@@ -124,9 +126,10 @@ def _also(question: Question, picked: Picked) -> list[AlsoFeasible]:
                 usd_per_hour=one.usd_per_hour,
                 ttft_p99_s=ttft_p99_s,
                 tpot_p99_s=tpot_p99_s,
-                behind_because=behind_because(one, leader, question),
                 profile=one.profile,
                 aside=set_aside(one, leader, question),
+                behind=apart,
+                behind_because=because,
             )
         )
     return sorted(rows, key=lambda row: row.aside is not None)

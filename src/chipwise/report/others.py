@@ -155,7 +155,7 @@ def guide(answer: Answer) -> Iterator[Block]:
         ("path", line(" → ".join(map(str, answer["path"])))),
         ("recommends", line(listing(answer["recommends"]))),
     ]
-    rows += [(one["kind"], line(f"{one['value']} ", dim(str(one["id"] or "")))) for one in answer["differs"]]
+    rows += [(one["kind"], line(f"{one['why']} ", dim(one["id"]))) for one in answer["differs"]]
     yield Pairs(rows=tuple(rows), indent=1)
 
 

@@ -109,6 +109,12 @@ class OtherDeployment:
         """See `cost`."""
         return f"for a {self.served.passes.unit}" if question.other.arrival.kind == "offline" else "an hour"
 
+    def metric_unit(self, question: Question) -> str:
+        """The unit of `metric`: money by the hour, unless all that can be had is asked for."""
+        unit = question.other.item.unit
+        cost = f"USD per {unit}" if question.other.arrival.kind == "offline" else "USD/h"
+        return {"latency": "s", "quality": "1/bits", "concurrency": f"s per {unit}"}.get(question.order_by, cost)
+
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""
         return None if self.usd_per_hour is None else self.usd_per_hour.mid

@@ -124,6 +124,11 @@ class ServingDeployment:
         """See `cost`."""
         return "a million output tokens" if _unbounded(question) else "an hour"
 
+    def metric_unit(self, question: Question) -> str:
+        """The unit of `metric`: money by the hour, unless all that can be had is asked for."""
+        cost = "USD per million output tokens" if _unbounded(question) else "USD/h"
+        return {"latency": "s", "quality": "1/bits", "concurrency": "s per request"}.get(question.order_by, cost)
+
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""
         return None if self.usd_per_hour is None else self.usd_per_hour.mid

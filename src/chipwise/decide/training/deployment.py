@@ -117,6 +117,10 @@ class TrainingDeployment:
         del question
         return "for the run"
 
+    def metric_unit(self, question: Question) -> str:
+        """The unit of `metric`."""
+        return "s" if question.order_by == "time-to-train" else "USD"
+
     def bar_usd(self) -> float | None:
         """A budget of training is that of the run."""
         return None if self.usd_per_run is None else self.usd_per_run.mid
