@@ -46,9 +46,42 @@ def guide_coverage() -> str:
     return markdown(guide_coverage_page(as_json(coverage())))
 
 
+def guide_check() -> str:
+    """Every cell of the guide as a question to `plan`, and why the answer differs where it does."""
+    from chipwise.audit.guide_check import GuideCheckRequest, check_guide
+
+    found = check_guide(GuideCheckRequest())
+    head = (
+        f"# The guide, cell by cell\n\n{found['agree']} of {found['total']} cells of the guide's tables and boxes of "
+        "its flows agree with what `plan` answers. What differs says why: the reasons are computed when the question "
+        "is asked (`chipwise guide check`), from the answer's own rows or from the errata."
+    )
+    parts = [head]
+    for title in dict.fromkeys(cell["section"] for cell in found["cells"]):
+        rows = [_checked(cell) for cell in found["cells"] if cell["section"] == title]
+        parts.append("\n".join([f"## {title}\n", *CHECK_HEAD, *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+CHECK_HEAD = ("| cell | asked | the guide | the answer | |", "|---|---|---|---|---|")
+
+
+def _checked(cell: dict[str, Any]) -> str:
+    why = "; ".join(f"**{one['kind']}** {one['id']}: {one['why']}" for one in cell["differs"])
+    cells = [
+        f"{cell['id']} ({cell['where']})",
+        f"`{cell['question'].removeprefix('chipwise ')}`",
+        f"{cell['part']}: {', '.join(cell['guide_recommends'])}",
+        ", ".join(cell["answer"]),
+        "agrees" if cell["agrees"] else f"differs: {why}",
+    ]
+    return f"| {' | '.join(text.replace('|', '/') for text in cells)} |"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "errata.md": errata,
     "guide-coverage.md": guide_coverage,
+    "guide-check.md": guide_check,
 }
 
 

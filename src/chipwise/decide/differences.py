@@ -26,19 +26,16 @@ _KIND_OF_RULE = {"memory": "memory", "slo": "slo", "region": "region", "purchase
 def behind(one: Deployment, options: Sequence[Deployment], question: Question) -> tuple[Behind, str]:
     """What keeps a feasible size behind the options, and the same in words.
 
-    It is behind the first option where that beats it on the ordering goal or costs less; else behind the option of
-    its own chip, of which only one is shown.
+    It is behind the first option that beats it on the ordering goal or costs less; where none does, behind the
+    option of its own chip, of which only one is shown.
     """
-    leader = options[0]
-    twin = next((other for other in options if other.instance.chip == one.instance.chip), leader)
-    rival = leader if _decides(leader, one, question) else twin
+    twin = next((other for other in options if other.instance.chip == one.instance.chip), options[0])
+    rival = next((other for other in options if _decides(other, one, question)), twin)
     first, second = standing_of(rival, question), standing_of(one, question)
     goal, than = question.order_by, rival.instance.name
     if not math.isfinite(second.metric.mid) and math.isfinite(first.metric.mid):
-        return (
-            Behind(kind="support", value=None, unit=None, than=than),
-            f"its stack is past support; {than} has one that is not",
-        )
+        apart = Behind(kind="support", value=None, unit=None, than=than)
+        return apart, f"its stack is past support; {than} has one that is not"
     if beats(first.metric, second.metric):
         kind, unit = "price" if goal in COST_GOALS else "slo", one.metric_unit(question)
         apart = Behind(kind=kind, value=second.metric.mid - first.metric.mid, unit=unit, than=than)

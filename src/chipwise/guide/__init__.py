@@ -4,6 +4,7 @@ Read `claims.py` and `flow.py` first; the guide's content is in `data/`, one tab
 """
 
 from chipwise.guide.ask import Asked, answer_from, check_names, next_question, plan_flags, way, without_last
+from chipwise.guide.cells import Cell, cells
 from chipwise.guide.checklist import FeatureNeed, FeatureRole, checklist_row, feature_needs, feature_role
 from chipwise.guide.claims import Claim, Served, claim, claims, source_text, topics
 from chipwise.guide.features import FEATURES, Feature, feature_of
@@ -13,7 +14,7 @@ from chipwise.guide.goals import GoalCard, GoalSizes, Setting, goal_card, goal_s
 from chipwise.guide.purchase import PurchaseAdvice, RegionAdvice, purchase_advice, purchase_pattern, region_advice
 from chipwise.guide.ratings import Band, bands, grade
 from chipwise.guide.scaling import ScaleRow, scale_signal
-from chipwise.guide.sections import claim_object, flow_of, section, section_list
+from chipwise.guide.sections import claim_object, flow_of, section, section_at, section_list
 from chipwise.guide.sharing import SharingAdvice, Technique, fraction_advice, sharing_advice, slice_advice, techniques
 from chipwise.guide.signals import NeuronQuestion, Signal, neuron_signals
 from chipwise.guide.strict import Letter, StrictQuestion, StrictRejection, letter_of, strict_rejections
@@ -24,6 +25,7 @@ __all__ = [
     "Asked",
     "Band",
     "Box",
+    "Cell",
     "Checks",
     "Claim",
     "Diagnosis",
@@ -52,6 +54,7 @@ __all__ = [
     "bands",
     "box",
     "boxes",
+    "cells",
     "check_names",
     "checklist_row",
     "claim",
@@ -78,6 +81,7 @@ __all__ = [
     "region_advice",
     "scale_signal",
     "section",
+    "section_at",
     "section_list",
     "sharing_advice",
     "slice_advice",

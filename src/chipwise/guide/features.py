@@ -84,10 +84,11 @@ def _sparsity(instance: Instance, chip: Chip) -> Feature:
     return Feature(has=chip.sparsity, amount="structured sparsity", source=f"catalog: {chip.id}")
 
 
+FORMATS = ("fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "int8", "fp4", "int4")
+"""Formats that a chip may multiply in: the rows of the guide's matrices."""
+
 FEATURES: dict[str, Callable[[Instance, Chip], Feature]] = {
-    "fp8": _format("fp8"),
-    "fp4": _format("fp4"),
-    "int8": _format("int8"),
+    **{name: _format(name) for name in FORMATS},
     "stochastic-rounding": _rounding,
     "sparsity": _sparsity,
     "mig": _mig,

@@ -33,8 +33,19 @@ def section(name: str) -> dict[str, Any]:
         "where": row["where"],
         "boxes": [_box(one) for one in _reached(row["root"].split(), row["section"])],
         "tables": [_table(one) for one in table("shown") if one["section"] == row["section"]],
-        "claims": [claim_object(one) for one in claims() if _within(one, row["lines"])],
+        "claims": [claim_object(one) for one in claims() if _within(one.where, row["lines"])],
     }
+
+
+def section_at(where: str) -> str:
+    """The smallest section that a line stands in, with its title.
+
+    >>> section_at("A:1087"), section_at("B:21")
+    ('8.8 Large model serving', 'B-matrix GPU or Neuron: signals')
+    """
+    around = [row for row in table("sections") if _within(where, row["lines"])]
+    row = min(around, key=lambda row: _length(row["lines"]))
+    return f"{row['section']} {row['title']}"
 
 
 def flow_of(name: str) -> list[dict[str, Any]]:
@@ -76,11 +87,16 @@ def _row(name: str) -> Row:
     return found
 
 
-def _within(one: Claim, lines: str) -> bool:
+def _within(where: str, lines: str) -> bool:
     document, _, span = lines.partition(":")
     first, _, last = span.partition("-")
-    place, _, line = one.where.partition(":")
+    place, _, line = where.partition(":")
     return place == document and int(first) <= int(line) <= int(last)
+
+
+def _length(lines: str) -> int:
+    first, _, last = lines.partition(":")[2].partition("-")
+    return int(last) - int(first)
 
 
 def _reached(roots: list[str], name: str) -> Iterator[Box]:

@@ -27,7 +27,9 @@ class ServingTerm:
     prefill_s: Number
     decode_s: Number
     bound: Number
-    """Place in `steps.BOUNDS`."""
+    """Place in `steps.BOUNDS` of what binds it for a token; for the prompt where no token takes it."""
+    prefill_bound: Number
+    """The same for the prompt: what is bound by compute there may be bound by bandwidth for a token."""
 
 
 def predict_serving(asked: ServingInput) -> ServingPrediction:
@@ -88,8 +90,8 @@ def serving_terms(asked: ServingInput) -> list[ServingTerm]:
     rest_tpot = outcome.tpot_s - sum(term.decode_s for term in terms)
     return [
         *terms,
-        ServingTerm(operation="waiting", prefill_s=rest_ttft, decode_s=0.0 * rest_tpot, bound=OVERHEAD),
-        ServingTerm(operation="prefill of others", prefill_s=0.0, decode_s=rest_tpot, bound=_longest_bound(prefill)),
+        _rest("waiting", rest_ttft, 0.0 * rest_tpot, OVERHEAD),
+        _rest("prefill of others", 0.0, rest_tpot, _longest_bound(prefill)),
     ]
 
 
@@ -148,7 +150,11 @@ def _term(
     decode_s = decode[0] * times[1] if decode else 0.0
     first, second = (prefill or (0.0, OVERHEAD)), (decode or (0.0, OVERHEAD))
     bound = np.where(np.asarray(decode_s) > 0, second[1], first[1])
-    return ServingTerm(operation=name, prefill_s=prefill_s, decode_s=decode_s, bound=bound)
+    return ServingTerm(operation=name, prefill_s=prefill_s, decode_s=decode_s, bound=bound, prefill_bound=first[1])
+
+
+def _rest(name: str, prefill_s: Number, decode_s: Number, bound: Number) -> ServingTerm:
+    return ServingTerm(operation=name, prefill_s=prefill_s, decode_s=decode_s, bound=bound, prefill_bound=bound)
 
 
 def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[ServingTerm]) -> list[str]:
@@ -160,11 +166,11 @@ def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[Ser
     shape = np.shape(prediction.tpot_s)
     sums = np.zeros((len(BOUNDS), *shape))
     for term in terms:
-        seconds = np.broadcast_to(
-            np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0) + term.decode_s * tokens, shape
-        )
+        prompt = np.broadcast_to(np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0), shape)
+        answer = np.broadcast_to(term.decode_s * tokens, shape)
         for index in range(len(BOUNDS)):
-            sums[index] += np.where(np.asarray(term.bound) == index, seconds, 0.0)
+            sums[index] += np.where(np.asarray(term.prefill_bound) == index, prompt, 0.0)
+            sums[index] += np.where(np.asarray(term.bound) == index, answer, 0.0)
     place = np.argmax(sums, axis=0)
     full = prediction.sequence_limit < np.asarray(asked.max_num_seqs) * _ranks(asked)
     asks_more = (np.asarray(prediction.running) >= 0.95 * prediction.sequence_limit) & (

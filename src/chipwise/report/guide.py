@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from chipwise.report.document import (
@@ -195,6 +196,73 @@ def _sourced(claims: Sequence[Answer]) -> Table:
     sources = [line(dim(one["source"])) for one in claims]
     rows = tuple((*row, source) for row, source in zip(table.rows, sources, strict=True))
     return Table(columns=columns, rows=rows)
+
+
+def guide_check_page(answer: Answer) -> Document:
+    """Every cell with the question it asks, the guide's word, the answer, and why they differ, section by section."""
+    return Document(blocks=tuple(_checked(answer)))
+
+
+def _checked(answer: Answer) -> Iterator[Block]:
+    cells = answer["cells"]
+    yield Heading(line=line("The guide, cell by cell"), level=1)
+    yield Text(line=line(_agreement(cells), ". ", dim("What differs says why, as computed when it was asked.")))
+    if answer["unexplained"]:
+        yield Text(line=line(bad("Without a reason: "), ", ".join(answer["unexplained"])))
+    yield Pairs(rows=tuple(_reasons(cells)))
+    for title, group in groupby(sorted(cells, key=_by_section), key=lambda one: one["section"]):
+        rows = list(group)
+        yield Heading(line=line(f"{title}  ", dim(_agreement(rows))))
+        alike = [one for one in rows if one["agrees"]]
+        if alike:
+            yield _alike(alike)
+        for one in rows:
+            if not one["agrees"]:
+                yield from _apart(one)
+
+
+def _by_section(cell: Answer) -> tuple[bool, float, str]:
+    """8.1 after 8, the second document after the first."""
+    number = cell["section"].partition(" ")[0]
+    second = number.startswith("B")
+    return second, 0.0 if second else float(number), number
+
+
+def _agreement(cells: Sequence[Answer]) -> str:
+    return f"{sum(one['agrees'] for one in cells)} of {plural(len(cells), 'cell')} agree"
+
+
+def _reasons(cells: Sequence[Answer]) -> Iterator[tuple[str, Line]]:
+    """How many of the cells that differ give a reason of each kind."""
+    apart = [{one["kind"] for one in cell["differs"]} for cell in cells if not cell["agrees"]]
+    for kind in sorted({kind for kinds in apart for kind in kinds}):
+        yield kind, line(f"a reason of {plural(sum(kind in kinds for kinds in apart), 'cell')}")
+
+
+def _alike(cells: Sequence[Answer]) -> Table:
+    columns = (
+        Column(title="agrees"),
+        Column(title="line"),
+        Column(title="asked", wraps=True),
+        Column(title="the guide", wraps=True),
+    )
+    rows = tuple((line(one["id"]), line(dim(one["where"])), line(_asked(one)), line(_word(one))) for one in cells)
+    return Table(columns=columns, rows=rows, indent=1)
+
+
+def _apart(cell: Answer) -> Iterator[Block]:
+    yield Text(line=line(strong(cell["id"]), dim(f"  {cell['where']}  "), accent(cell["question"])), indent=1)
+    rows = [("the guide", line(_word(cell))), ("the answer", line(", ".join(cell["answer"])))]
+    rows += [(one["kind"], line(f"{one['why']} ", dim(one["id"]))) for one in cell["differs"]]
+    yield Pairs(rows=tuple(rows), indent=2)
+
+
+def _asked(cell: Answer) -> str:
+    return str(cell["question"].removeprefix("chipwise plan "))
+
+
+def _word(cell: Answer) -> str:
+    return f"{cell['part']}: {', '.join(cell['guide_recommends'])}"
 
 
 def guide_coverage_page(answer: Answer) -> Document:

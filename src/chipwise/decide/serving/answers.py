@@ -223,6 +223,7 @@ def serving_object(layout: Layout, asked: ServingInput, demand: Demand) -> dict[
                 "prefill_s": finite(term.prefill_s),
                 "decode_s": finite(term.decode_s),
                 "bound_by": BOUNDS[int(np.asarray(term.bound))],
+                "prefill_bound_by": BOUNDS[int(np.asarray(term.prefill_bound))],
             }
             for term in terms
         ],

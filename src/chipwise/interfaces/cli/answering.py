@@ -106,7 +106,7 @@ def command(
         for place in places:
             fields |= place.read(values)
         with waiting(click.get_current_context().command_path, silent=name in PROMPTS) as line:
-            return run(fields, dataclasses.replace(how, before=line.clear))
+            return run(fields, dataclasses.replace(how, before=line.clear, say=line.say))
 
     params = [
         *(place.parameter() for place in places),

@@ -36,16 +36,23 @@ def _nothing() -> None:
     """What is done before printing where nothing was drawn."""
 
 
+def _unread(words: str) -> None:
+    """What is done with words of progress where nothing is drawn."""
+    del words
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """What the user asked for: `format` is one of FORMATS; `color` None leaves it to the terminal.
 
-    `before` is called before anything is printed: it takes the line that says how long it takes away.
+    `before` is called before anything is printed: it takes the line that says how long it takes away. `say` changes
+    what that line says.
     """
 
     format: str
     color: bool | None
     before: Callable[[], None] = _nothing
+    say: Callable[[str], None] = _unread
 
     def emit(self, answer: Any, page: str) -> None:
         """Print `answer` as JSON, or as the page of that name: `catalog_list` is in `report/catalog.py`."""

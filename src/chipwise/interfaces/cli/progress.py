@@ -28,6 +28,10 @@ class WaitingLine:
         self._thread = threading.Thread(target=self._draw, daemon=True)
         self._thread.start()
 
+    def say(self, words: str) -> None:
+        """What the line says from its next turn on."""
+        self._words = words
+
     def _draw(self) -> None:
         began_s, turn = time.monotonic(), 0
         wait_s = self._after_s
@@ -51,6 +55,9 @@ class WaitingLine:
 
 class NoLine:
     """Where nothing is drawn: no terminal, or one that cannot wipe a line."""
+
+    def say(self, words: str) -> None:
+        """Nobody reads it."""
 
     def clear(self) -> None:
         """Nothing was drawn."""

@@ -9,7 +9,7 @@ import click
 from chipwise.errors import InputError
 from chipwise.interfaces.cli.answering import AnsweringCommand, Argument
 from chipwise.interfaces.cli.answering import command as make
-from chipwise.interfaces.cli.flags import Flag
+from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.groups import NearGroup
 from chipwise.interfaces.cli.output import FORMATS, Output, options, take, write
 
@@ -62,6 +62,18 @@ def run_presets(fields: dict[str, Any], output: Output) -> int:
     return 0
 
 
+def run_check(fields: dict[str, Any], output: Output) -> int:
+    """Every cell put to `plan`; status 1 where one differs without a reason."""
+    from chipwise.audit.guide_check import GuideCheckRequest, check_guide
+
+    answer = check_guide(
+        build(GuideCheckRequest, {name: value for name, value in fields.items() if name == "only"}),
+        progress=lambda done, of: output.say(f"guide check, {done} of {of} cells"),
+    )
+    output.emit(answer, "guide_check")
+    return 1 if answer["unexplained"] else 0
+
+
 def run_ask(fields: dict[str, Any], output: Output) -> int:
     """The questionnaire, in a terminal or from a file; it ends in a plan."""
     from chipwise.interfaces.cli.questionnaire import answers_of_file, answers_of_terminal, plan_of
@@ -109,6 +121,25 @@ command = NearGroup(
                 )
             },
             about="The guide's flows as questions; at the end, the plan they lead to.",
+        ),
+        make(
+            "check",
+            run_check,
+            argument=None,
+            groups={
+                "Cells": (
+                    Flag(
+                        name="--only",
+                        fields=("only",),
+                        parse=str,
+                        many=tuple,
+                        listed=True,
+                        metavar="ID",
+                        help="Only these cells; 8.8* means all that begin so. Repeatable.",
+                    ),
+                )
+            },
+            about="Every cell of the guide's tables and every box of its flows as a question to `plan`.",
         ),
         make("presets", run_presets, argument=None, groups={}, about="Every --for preset with its values and goals."),
         make("errata", run_errata, argument=None, groups={}, about="Every claim of the guide, and what is right."),

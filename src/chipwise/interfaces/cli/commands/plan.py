@@ -22,7 +22,7 @@ _SECONDS = positive(parse_seconds)
 _NAMES = tuple[str, ...]
 _FEATURES = (
     *("fp8", "fp4", "int8", "stochastic-rounding", "sparsity", "mig", "nvlink"),
-    *("efa", "gds", "gpudirect", "ultracluster"),
+    *("efa", "gds", "gpudirect", "ultracluster", "fp32", "tf32", "fp16", "bf16", "mxfp8", "int4"),
 )
 
 _WANT = (
