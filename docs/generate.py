@@ -78,10 +78,18 @@ def _checked(cell: dict[str, Any]) -> str:
     return f"| {' | '.join(text.replace('|', '/') for text in cells)} |"
 
 
+def ten_answers() -> str:
+    """Ten answers with why an engineer should believe them."""
+    from ten_answers import page as answered
+
+    return answered()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "errata.md": errata,
     "guide-coverage.md": guide_coverage,
     "guide-check.md": guide_check,
+    "ten-answers.md": ten_answers,
 }
 
 
