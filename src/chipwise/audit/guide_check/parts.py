@@ -31,7 +31,7 @@ from chipwise.audit.guide_check.sizes import (
     sold,
     vendor,
 )
-from chipwise.audit.guide_check.words import amount, box, holds, need, scale, signal
+from chipwise.audit.guide_check.words import amount, box, holds, need, scale, shared, signal
 
 Part = Callable[[Sequence[str], Asked], Told]
 
@@ -67,6 +67,7 @@ _OF_ITS_OPTIONS: dict[str, Part] = {
     "cheaper": cheaper,
     "gpu": gpu,
     "scale": scale,
+    "shared": shared,
 }
 PARTS = frozenset({*_OF_THE_ANSWER, *_OF_ITS_OPTIONS})
 """Every part that a cell may name."""

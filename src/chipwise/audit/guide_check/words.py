@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.audit.guide_check.asked import Asked, Told
 from chipwise.audit.guide_check.figures import nodes
 from chipwise.audit.guide_check.reasons import reason, room
+from chipwise.catalog import load_catalog
 from chipwise.report.json import as_json
+
+if TYPE_CHECKING:
+    from chipwise.audit.guide_check.asked import Difference
+    from chipwise.decide import Option
 
 Words = Sequence[str]
 
@@ -78,6 +83,27 @@ def _short(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ", ".join(value[:3])
     return f"{len(value)} entries" if isinstance(value, list | Mapping) else str(value)
+
+
+def shared(words: Words, asked: Asked) -> Told:
+    """How tenants share one GPU: the technique, or the MIG profile that holds one of them."""
+    found = [option.sharing or {} for option in asked.options]
+    said = [[one[key] for key in ("technique", "profile") if one.get(key)] for one in found]
+    agrees = any(word in one for one in said for word in words)
+    differs = () if agrees else (_other_share(words[0], asked.options[0]),)
+    return Told(answer=tuple(" ".join(one) or "a whole GPU" for one in said), agrees=agrees, differs=differs)
+
+
+def _other_share(wanted: str, option: Option) -> Difference:
+    """Against a profile: by how much a tenant exceeds it, or the profile what is planned; against a technique: why."""
+    sharing = option.sharing or {"technique": None, "profile": None, "why": "each tenant has devices of its own"}
+    sizes = {one.name: float(one.memory_bytes or 0) for one in load_catalog().chips[option.chip].mig_profiles}
+    if wanted not in sizes:
+        return reason("support", option.instance, str(sharing["technique"]), None, sharing["why"])
+    taken = sizes.get(sharing["profile"] or "", float(option.memory["per_chip"]["capacity_bytes"]))
+    more = "more" if taken > sizes[wanted] else "less"
+    why = f"a tenant is given {taken / 1e9:.1f} GB, {more} than {wanted} has: {sharing['why']}"
+    return reason("memory", option.instance, abs(taken - sizes[wanted]), "bytes", why)
 
 
 def scale(words: Words, asked: Asked) -> Told:
