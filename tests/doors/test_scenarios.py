@@ -41,7 +41,9 @@ SCENARIOS = {
     "7B class fine-tuned for 50,000 USD on Spot": [
         *("llama-3.1-8b", "--for", "finetune", "--goal", "training-cost", "--budget", "$50k", "--purchase", "spot"),
     ],
-    "several small models apart on one GPU": ["llama-3.2-1b", "--for", "multi-serving", "--isolation", "hardware"],
+    "several small models apart on one GPU": [
+        *("llama-3.2-1b", "--for", "multi-serving", "--isolation", "hardware", "--only", "p5.4xlarge"),
+    ],
 }
 
 
@@ -157,3 +159,5 @@ def test_tenants_apart_ask_for_slices(answers: dict[str, dict[str, Any]]) -> Non
     answer = ask(answers, "several small models apart on one GPU")
     checks = [one for option in answer["options"] for one in option["infrastructure"] if one["feature"] == "mig"]
     assert {one["need"] for one in checks} == {"required"}
+    sharing = answer["options"][0]["sharing"]
+    assert (sharing["technique"], sharing["profile"], sharing["tenants"]) == ("mig", "1g.10gb", 7)

@@ -88,10 +88,14 @@ def _short(value: Any) -> str:
 def shared(words: Words, asked: Asked) -> Told:
     """How tenants share one GPU: the technique, or the MIG profile that holds one of them."""
     found = [option.sharing or {} for option in asked.options]
-    said = [[one[key] for key in ("technique", "profile") if one.get(key)] for one in found]
+    said = [[one[key] for key in ("technique", "profile") if one.get(key)] or [_WHOLE] for one in found]
     agrees = any(word in one for one in said for word in words)
     differs = () if agrees else (_other_share(words[0], asked.options[0]),)
-    return Told(answer=tuple(" ".join(one) or "a whole GPU" for one in said), agrees=agrees, differs=differs)
+    return Told(answer=tuple(" ".join(one) for one in said), agrees=agrees, differs=differs)
+
+
+_WHOLE = "whole"
+"""One tenant has the GPU."""
 
 
 def _other_share(wanted: str, option: Option) -> Difference:
