@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from chipwise.capacity import COMMITMENTS, buyable_terms
 from chipwise.cost import quote
@@ -11,21 +11,34 @@ from chipwise.decide.advice import PurchaseLine
 from chipwise.guide import purchase_advice, purchase_pattern
 
 if TYPE_CHECKING:
+    from chipwise.catalog import Instance
     from chipwise.cost import Quote
-    from chipwise.decide.deployment import Deployment
     from chipwise.decide.question import Question
     from chipwise.guide import PurchaseAdvice
+
+
+class Lot(Protocol):
+    """So many instances of one size."""
+
+    @property
+    def instance(self) -> Instance:
+        """The size."""
+
+    @property
+    def instances(self) -> int:
+        """Instances rented."""
+
 
 TERMS = ("on-demand", "savings-plan", "capacity-block", "reserved", "spot")
 
 
-def offered_here(question: Question, deployment: Deployment) -> tuple[str, ...]:
+def offered_here(question: Question, lot: Lot) -> tuple[str, ...]:
     """The regions asked for that offer the size."""
-    offered = question.catalog.regions_of(deployment.instance.name, priced=True)
+    offered = question.catalog.regions_of(lot.instance.name, priced=True)
     return tuple(region for region in question.policy.regions if region in offered)
 
 
-def purchase_lines(question: Question, deployment: Deployment) -> tuple[PurchaseLine, ...]:
+def purchase_lines(question: Question, lot: Lot) -> tuple[PurchaseLine, ...]:
     """Every way to buy, with its price by the hour where one is known and why not where not.
 
     The way that the guide advises for this pattern of use says so.
@@ -35,7 +48,7 @@ def purchase_lines(question: Question, deployment: Deployment) -> tuple[Purchase
         training=question.kind != "inference", interruptible=policy.interruptible, steady=policy.stability == "steady"
     )
     advised = purchase_advice(pattern)
-    return tuple(_advised(_line(question, deployment, term), advised) for term in TERMS)
+    return tuple(_advised(_line(question, lot, term), advised) for term in TERMS)
 
 
 def _advised(line: PurchaseLine, advice: PurchaseAdvice) -> PurchaseLine:
@@ -44,17 +57,17 @@ def _advised(line: PurchaseLine, advice: PurchaseAdvice) -> PurchaseLine:
     return replace(line, why=f"{line.why}; advised for {advice.pattern} use: {advice.why} ({advice.source})")
 
 
-def _line(question: Question, deployment: Deployment, term: str) -> PurchaseLine:
-    catalog, name = question.catalog, deployment.instance.name
-    if not buyable_terms(deployment.instance, term, interruptible=True):
+def _line(question: Question, lot: Lot, term: str) -> PurchaseLine:
+    catalog, name = question.catalog, lot.instance.name
+    if not buyable_terms(lot.instance, term, interruptible=True):
         return PurchaseLine(option=term, usd_per_hour=None, why=f"{name} is not sold so")
     if term in COMMITMENTS:
         return PurchaseLine(option=term, usd_per_hour=None, why="no public table of rates by size: ask for a quote")
-    here, savings = offered_here(question, deployment), catalog.spot_history(name)
+    here, savings = offered_here(question, lot), catalog.spot_history(name)
     found = quote(catalog.prices(name), term=term, regions=here, savings=savings)
     if found is None:
         return PurchaseLine(option=term, usd_per_hour=None, why="sold so, but no price was found")
-    return PurchaseLine(option=term, usd_per_hour=found.usd_per_hour.scaled(deployment.instances), why=found.why)
+    return PurchaseLine(option=term, usd_per_hour=found.usd_per_hour.scaled(lot.instances), why=found.why)
 
 
 def caveats_of(found: Quote | None) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.decide.other.deployment import OtherDeployment
 from chipwise.decide.other.option import other_option
+from chipwise.decide.pools.deployment import PooledDeployment
+from chipwise.decide.pools.option import pooled_option
 from chipwise.decide.rank import tie
 from chipwise.decide.serving.deployment import ServingDeployment
 from chipwise.decide.serving.option import serving_option
@@ -27,6 +29,8 @@ def option_of(question: Question, picked: Picked, place: int) -> Option:
     )
     if isinstance(deployment, ServingDeployment):
         return serving_option(question, deployment, place + 1, ties)
+    if isinstance(deployment, PooledDeployment):
+        return pooled_option(question, deployment, place + 1, ties)
     if isinstance(deployment, TrainingDeployment):
         return training_option(question, deployment, place + 1, ties)
     if isinstance(deployment, OtherDeployment):

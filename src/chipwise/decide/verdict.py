@@ -17,6 +17,7 @@ from chipwise.decide.options import option_of
 from chipwise.decide.other.guide import gpu_needed
 from chipwise.decide.other.search import search_other
 from chipwise.decide.pick import Picked, pick
+from chipwise.decide.pools.search import with_pools
 from chipwise.decide.question import OtherDemand, TrainingDemand
 from chipwise.decide.screen import Screened, missing_need, offer, screen
 from chipwise.decide.serving.search import search_serving
@@ -44,7 +45,7 @@ def decide(question: Question) -> Advice:
     found = replace(found, deployments=lettered)
     dear, priceless = over_budget(found.deployments, question), unpriced(found.deployments, question)
     left = affordable(found.deployments, question)
-    picked = pick(left, question)
+    picked = with_pools(question, pick(left, question), quotes)
     rejected, not_judged = _unfeasible(screened, found, offers, needs, frozenset(unlike))
     rejected += [*dear.values(), *unlike.values()]
     not_judged += priceless.values()

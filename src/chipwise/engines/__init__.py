@@ -6,6 +6,7 @@ vLLM, SGLang, TensorRT-LLM, TGI, vLLM on Neuron, or a trainer.
 
 from chipwise.engines.caches import default_kv_format
 from chipwise.engines.defaults import DeviceFacts, EngineDefaults, engine_defaults
+from chipwise.engines.disaggregation import Disaggregation, disaggregation
 from chipwise.engines.flags import EngineFlags, command_arguments, engine_flags
 from chipwise.engines.neuron import NeuronSupport, neuron_sdk, neuron_support
 from chipwise.engines.profile import EngineFact, EngineProfile, engine_names, kv_formats, load_engine
@@ -14,6 +15,7 @@ from chipwise.engines.versions import Version, parse_version
 
 __all__ = [
     "DeviceFacts",
+    "Disaggregation",
     "EngineDefaults",
     "EngineFact",
     "EngineFlags",
@@ -24,6 +26,7 @@ __all__ = [
     "Version",
     "command_arguments",
     "default_kv_format",
+    "disaggregation",
     "engine_defaults",
     "engine_flags",
     "engine_names",

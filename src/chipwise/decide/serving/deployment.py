@@ -35,6 +35,8 @@ class ServingDeployment:
     column: int
     ha_factor: float
     quote: Quote | None
+    apart: str | None = None
+    """What prefill and decode on two pools would cost instead; None where nobody looked."""
 
     @property
     def base_units(self) -> int:

@@ -68,7 +68,8 @@ def _column(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=float)[:, None]
 
 
-def _split_of(layouts: Sequence[Layout]) -> Split:
+def split_of(layouts: Sequence[Layout]) -> Split:
+    """The splits of all layouts as one whose degrees are columns."""
     names = ("tp", "pp", "ep", "dp", "cp")
     return Split(**{name: _column([float(getattr(one.split, name)) for one in layouts]) for name in names})
 
@@ -177,7 +178,7 @@ def evaluate(
     Returns:
         The layouts that hold it, evaluated (None where none does), and the others with what they lacked.
     """
-    memory = size_layouts(shard(model, _split_of(layouts)), layouts, demand)
+    memory = size_layouts(shard(model, split_of(layouts)), layouts, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
     refused = [
         (one, memory_failure(one, option, float(lack))) for one, lack in zip(layouts, short, strict=True) if lack > 0
@@ -195,7 +196,7 @@ def _packed(layout: Layout) -> Packing:
 
 
 def _predict(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Evaluated:
-    shards = shard(model, _split_of(layouts))
+    shards = shard(model, split_of(layouts))
     memory = size_layouts(shards, layouts, demand)
     packings = [_packed(one) for one in layouts]
     units = units_tried(demand, min(one.replicas_per_unit for one in packings))

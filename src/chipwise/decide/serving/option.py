@@ -61,7 +61,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         settings=_settings(question, deployment, seats(question, deployment, asked, held_at_context=room)),
         memory=memory,
         performance=performance,
-        latency=_latency(spread),
+        latency=latency_of(spread),
         rating_throughput=grade("throughput_per_gpu", "mean", serving["output_tokens_per_s_per_chip"].mid),
         rating_mfu=None,
         run=None,
@@ -141,7 +141,8 @@ def _settings(question: Question, deployment: ServingDeployment, most_sequences:
     }
 
 
-def _latency(spread: tuple[Spread, Spread]) -> Latency:
+def latency_of(spread: tuple[Spread, Spread]) -> Latency:
+    """Percentiles of TTFT and TPOT with the guide's grades."""
     ttft, tpot = spread
     return Latency(
         ttft_s=_percentiles(ttft),

@@ -41,6 +41,8 @@ def reasons_of(
     idle = deployment.chips - deployment.chips_used
     if idle:
         yield f"{idle} of {deployment.chips} chips stay idle and are paid for"
+    if deployment.apart is not None:
+        yield deployment.apart
 
 
 def _cut(deployment: ServingDeployment) -> Iterator[str]:

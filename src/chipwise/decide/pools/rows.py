@@ -1,0 +1,120 @@
+"""Layouts that could be a pool, with what each of them does alone: prompts a second, answers a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from chipwise.capacity import Packing, pack
+from chipwise.decide.platforms import platforms_of
+from chipwise.decide.serving.evaluate import FULLEST, UNITS, serving_input, size_layouts, split_of
+from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
+from chipwise.parallelism import shard
+from chipwise.perf.disaggregated import DecodePool, Wires, decode_pool
+from chipwise.perf.load import ServingPrediction
+from chipwise.perf.spread import tpot_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from chipwise.catalog import Instance
+    from chipwise.cost import Quote
+    from chipwise.decide.question import Demand, Question
+    from chipwise.decide.serving.deployment import ServingDeployment
+    from chipwise.decide.serving.seats import Layout
+    from chipwise.model import ModelSpec
+    from chipwise.perf.load import ServingInput
+
+    Floats = NDArray[np.float64]
+
+REPLICAS = UNITS
+"""Replicas tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A layout on the cheapest size that has it."""
+
+    layout: Layout
+    instance: Instance
+    quote: Quote
+    packing: Packing
+
+    def instances(self, replicas: int) -> int:
+        """Instances that hold so many replicas."""
+        return -(-replicas // self.packing.replicas_per_unit) * self.packing.instances_per_unit
+
+    def usd_per_hour(self, instances: int) -> float:
+        """What they cost."""
+        return self.quote.usd_per_hour.mid * instances
+
+
+def rows_of(question: Question, together: ServingDeployment, offered: Mapping[str, Quote | None]) -> list[Row]:
+    """Every layout of every priced size under the engine and at the precision of `together` that holds the model.
+
+    A layout on several sizes stands once, on the cheapest; one that spans nodes only where `together` does.
+    """
+    option = together.evaluated.option
+    model = at_precision(question.model, option)
+    sizes = [question.catalog.instances[name] for name, quote in offered.items() if quote is not None]
+    seats, _ = seats_of(question, platforms_of(sizes, question.catalog.chips), model, option)
+    mine = together.layout.seat.engine
+    alike = [one for one in seats if (one.engine.name, one.engine.version) == (mine.name, mine.version)]
+    layouts = [layout for seat in alike for layout in layouts_of(seat, model)]
+    if together.evaluated.packings[together.row].instances_per_unit > 1:
+        layouts += [layout for seat in alike for layout in spanning_layouts(seat, model)]
+    if not layouts:
+        return []
+    memory = size_layouts(shard(model, split_of(layouts)), layouts, question.serving)
+    short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
+    return [_row(one, offered, together) for one, lack in zip(layouts, short, strict=True) if lack <= 0]
+
+
+def _row(layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment) -> Row:
+    """On the size of `together` where the platform has it, else on the cheapest."""
+    members = [(one, quote) for one in layout.seat.platform.members if (quote := offered.get(one.name)) is not None]
+    own = [pair for pair in members if pair[0].name == together.instance.name]
+    instance, quote = (own or sorted(members, key=lambda pair: (pair[1].usd_per_hour.mid, pair[0].name)))[0]
+    packing = pack(devices_per_replica=layout.devices, devices_per_instance=layout.seat.platform.devices)
+    return Row(layout=layout, instance=instance, quote=quote, packing=packing)
+
+
+def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Floats) -> ServingInput:
+    """What perf is asked about rows with `replicas` (rows by columns, or one row of columns) copies."""
+    layouts = [row.layout for row in rows]
+    shards = shard(model, split_of(layouts))
+    return serving_input(shards, layouts, size_layouts(shards, layouts, demand), demand, replicas)
+
+
+def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand) -> list[tuple[Row, int, DecodePool]]:
+    """Rows that decode the load within the bar on TPOT: at the fewest replicas that do, the cheapest first."""
+    pool = decode_pool(asked_of(model, rows, demand, REPLICAS[None, :]))
+    shape = (len(rows), REPLICAS.size)
+    tpot_s = np.broadcast_to(tpot_spread(pool.answer, steps=demand.osl_tokens - 1.0).p99, shape)
+    most = np.broadcast_to(np.asarray(pool.answer.saturation_rate_per_s), shape) * FULLEST
+    bar_s = np.inf if demand.tpot_p99_s is None else demand.tpot_p99_s
+    meets = (tpot_s <= bar_s) & (most >= demand.rate_per_s)
+    able = [
+        (row, int(REPLICAS[np.argmax(meet)]), _at(pool, (place, int(np.argmax(meet))), shape))
+        for place, (row, meet) in enumerate(zip(rows, meets, strict=True))
+        if meet.any()
+    ]
+    return sorted(able, key=lambda one: (one[0].usd_per_hour(one[0].instances(one[1])), one[1]))
+
+
+def _at(pool: DecodePool, place: tuple[int, int], shape: tuple[int, int]) -> DecodePool:
+    """One row at one number of replicas, every field a number."""
+    return replace(pool, answer=numbers_of(pool.answer, place, shape), wires=numbers_of(pool.wires, place, shape))
+
+
+Part = TypeVar("Part", ServingPrediction, Wires)
+
+
+def numbers_of(part: Part, place: tuple[int, int] = (0, 0), shape: tuple[int, int] = (1, 1)) -> Part:
+    """One element of arrays that broadcast to a shape, every field a number."""
+    values = {one.name: float(np.broadcast_to(getattr(part, one.name), shape)[place]) for one in fields(part)}
+    return type(part)(**values)
