@@ -49,7 +49,7 @@ class Pool:
     @property
     def chips_used(self) -> int:
         """Chips that its replicas fill."""
-        return -(-self.devices // self.layout.seat.platform.chip.cores)
+        return self.layout.seat.platform.chips_of(self.devices)
 
     @property
     def usd_per_hour(self) -> Range:
@@ -139,6 +139,11 @@ class PooledDeployment:
     def parallelism(self) -> Parallelism:
         """The split of a decode replica."""
         return self.decode.parallelism
+
+    @property
+    def profile(self) -> None:
+        """Whole chips."""
+        return
 
     @property
     def quote(self) -> Quote:

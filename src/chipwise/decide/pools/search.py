@@ -89,10 +89,18 @@ def _beside_the_point(question: Question, together: ServingDeployment, ability: 
     demand = question.serving
     if demand.kind not in {"closed", "rate"} or (demand.ttft_p99_s is None and demand.tpot_p99_s is None):
         return "nobody waits for a token here, so prompts that hold up answers cost no bar"
+    if together.profile is not None:
+        return "slices have neither a link nor a network of their own"
     if not ability.runs:
         return f"{ability.why} ({ability.source})"
     if together.usd_per_hour is None:
         return "not compared, as no price is known"
+    if together.instances == 1:
+        price = show_usd(together.usd_per_hour.mid)
+        return f"one {together.instance.name} at {price} an hour does both, and two pools need no less"
+    platform = together.layout.seat.platform
+    if platform.devices == 1 and not platform.networked:
+        return f"{together.instance.name} has one device and no EFA: nothing would carry the cache to a second pool"
     return None
 
 

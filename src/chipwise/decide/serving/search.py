@@ -12,7 +12,7 @@ from chipwise.decide.platforms import platforms_of, with_slices
 from chipwise.decide.serving.deployment import ServingDeployment, feasible
 from chipwise.decide.serving.evaluate import evaluate
 from chipwise.decide.serving.misses import bar_failures
-from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
+from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, shorter_chunks, spanning_layouts
 from chipwise.precision import legal_precisions, meets_floor, stored_format
 
 if TYPE_CHECKING:
@@ -106,9 +106,23 @@ def _search_precision(
         narrow = _try(
             question, (model, option), [one for seat in group for one in layouts_of(seat, model)], found, quotes
         )
+        tuned = [one for seat in _slowed(question, group, option, found) for one in shorter_chunks(seat)]
+        _try(question, (model, option), [one for seat in tuned for one in layouts_of(seat, model)], found, quotes)
         inside = {seat.platform.chip.id for seat in group if narrow & _names(seat)}
         wide = [one for seat in group if seat.platform.chip.id not in inside for one in spanning_layouts(seat, model)]
         _try(question, (model, option), wide, found, quotes)
+
+
+def _slowed(question: Question, seats: Sequence[Seat], option: PrecisionOption, found: Found) -> list[Seat]:
+    """Seats on which prompts may be what holds answers up: a bar on TPOT, and one instance does not meet the bars."""
+    if question.serving.tpot_p99_s is None:
+        return []
+    done = {
+        name
+        for name, ones in found.deployments.items()
+        if any(one.instances == 1 and one.precision == option.format for one in ones)
+    }
+    return [seat for seat in seats if not _names(seat) <= done]
 
 
 def _names(seat: Seat) -> set[str]:

@@ -33,6 +33,10 @@ DEFAULT_GRAPH_BATCH = 512
 """What captures are sized for where an engine states no largest batch."""
 
 
+CHUNKS = (2048, 512)
+"""Prefill tokens of a step that are tried below the engine's default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """What the engine is set to on a device: its default for the version unless the asker set it."""
@@ -40,6 +44,8 @@ class EngineLimits:
     utilization: float
     max_num_seqs: int
     chunk_tokens: int
+    chunked: bool = False
+    """Whether prompts are cut into chunks that ride in decode steps: then a shorter chunk holds answers up less."""
     graph_max_batch: int = DEFAULT_GRAPH_BATCH
     kv_format: str = "bf16"
     eager: bool = False
@@ -215,6 +221,7 @@ def limits_of(backing: Backing, platform: Platform) -> EngineLimits | Refusal:
         utilization=found.utilization,
         max_num_seqs=min(found.max_num_seqs, backing.most_sequences or found.max_num_seqs),
         chunk_tokens=found.max_num_batched_tokens,
+        chunked=bool(found.chunked_prefill),
         graph_max_batch=found.graph_max_batch or DEFAULT_GRAPH_BATCH,
     )
 
@@ -231,6 +238,16 @@ def layouts_of(seat: Seat, model: ModelSpec) -> list[Layout]:
     if seat.platform.profile is None:
         return legal
     return [replace(one, most_replicas=taken) for one in legal for taken in slices_taken(seat.platform)]
+
+
+def shorter_chunks(seat: Seat) -> list[Seat]:
+    """The seat with each shorter prefill chunk worth trying: prompts take more steps, and each holds answers up less.
+
+    Source: Agrawal et al., "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve", 2024,
+    arXiv:2403.02310, section 4.3.
+    """
+    sizes = [size for size in CHUNKS if seat.limits.chunked and size < seat.limits.chunk_tokens]
+    return [replace(seat, limits=replace(seat.limits, chunk_tokens=size)) for size in sizes]
 
 
 def slices_taken(platform: Platform) -> list[int]:
