@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from chipwise.decide.advice import Parallelism
 from chipwise.decide.question import OtherDemand, TrainingDemand
 from chipwise.engines import command_arguments, engine_flags, load_engine
 from chipwise.model.registry import hub_id
@@ -27,7 +28,7 @@ def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
         return _other(question, advice)
     commands: list[str] = []
     for option in advice.options:
-        commands += [f"# option {option.rank}: {option.instance}", *_start(question, option), _load(question, option)]
+        commands += [f"# option {option.rank}: {option.instance}", *_serving(question, option)]
     bars = [
         f"P99 {name} at most {bar * 1e3:.0f} ms"
         for name, bar in (("TTFT", question.serving.ttft_p99_s), ("TPOT", question.serving.tpot_p99_s))
@@ -35,6 +36,38 @@ def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
     ]
     decide_by = "; ".join([*bars, f"then {question.order_by} ({' then '.join(question.policy.goals)})"])
     return {"commands": commands, "decide_by": decide_by}
+
+
+def _serving(question: Question, option: Option) -> list[str]:
+    """One engine and its load; two pools behind a proxy and the load on it; or every tenant's engine and its load."""
+    if option.pools is not None:
+        pools = [line for pool in option.pools for line in _pool(question, option, pool)]
+        return [*pools, "# the load goes to the proxy in front of both pools", _load(question, option)]
+    if question.tenants and option.sharing is not None:
+        pairs = zip(question.tenants, option.sharing["models"], strict=True)
+        return [line for tenant, one in pairs for line in _tenant(tenant, option, one)]
+    return [*_start(question, option), _load(question, option)]
+
+
+def _pool(question: Question, option: Option, pool: dict[str, Any]) -> list[str]:
+    """The start line of one pool's replica."""
+    role = pool["role"]
+    alone = replace(option, parallelism=pool["parallelism"], settings=pool["settings"])
+    words = f"# {role} pool: {pool['replicas']} replicas on {pool['instances'] or 'the same'} x {pool['instance']}"
+    return [words, *_start(question, alone, role)]
+
+
+def _tenant(tenant: Question, option: Option, one: dict[str, Any]) -> list[str]:
+    """The start line of one tenant's engine, and its load."""
+    alone = replace(
+        option,
+        parallelism=Parallelism(**one["parallelism"]),
+        settings=one["settings"],
+        precision=one["precision"],
+        replicas=one["replicas"],
+        engine=one["engine"],
+    )
+    return [f"# {one['model']}: {one['replicas']} replicas", *_start(tenant, alone), _load(tenant, alone)]
 
 
 def _other(question: Question, advice: Advice) -> dict[str, Any]:
@@ -68,12 +101,13 @@ def _training(question: Question, advice: Advice) -> dict[str, Any]:
     return {"commands": commands, "decide_by": "; ".join([*filter(None, bars), f"then {question.order_by}"])}
 
 
-def _start(question: Question, option: Option) -> list[str]:
+def _start(question: Question, option: Option, role: str = "") -> list[str]:
     flags = engine_flags(load_engine(option.engine))
     served = _Served.of(question, option)
     wanted: dict[str, str | int | float | bool] = {
         "model": served.name,
         served.switch: True,
+        role: True,
         "dtype": "float16" if option.precision.compute == "fp16" else "",
         "kv": option.precision.kv if option.precision.kv not in {"bf16", "fp16"} else "",
         "tp": option.parallelism.tp,

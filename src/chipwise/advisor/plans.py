@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,14 @@ from chipwise.advisor.models import model_object
 from chipwise.advisor.names import checked
 from chipwise.advisor.other import engines_named, fitted, other_demand
 from chipwise.advisor.places import region_warnings, weighed
+from chipwise.advisor.tenants import (
+    for_tenants,
+    joint_model,
+    joint_question,
+    model_names,
+    shares_of,
+    split_words,
+)
 from chipwise.advisor.whole import class_of
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
@@ -32,6 +40,7 @@ from chipwise.workload import (
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import Request
+    from chipwise.catalog import Catalog
     from chipwise.decide import Advice
     from chipwise.decide.question import OtherDemand
     from chipwise.engines import EngineProfile
@@ -57,16 +66,42 @@ def advise(request: Request) -> Advice:
     """
     catalog = load_catalog()
     request = checked(request, catalog)
+    names = model_names(request.model)
+    asked = asked_alone(request, catalog) if len(names) == 1 else _asked_together(request, names, catalog)
+    regions = asked.question.policy.regions if request.regions else ()
+    advice = weighed(regions, decide(asked.question), catalog)
+    return replace(
+        advice,
+        model=joint_model(asked.question) if asked.question.tenants else model_object(asked.question.model),
+        benchmark=benchmark_object(asked.question, advice),
+        warnings=(
+            *asked.warnings,
+            *advice.warnings,
+            *availability_warnings(request, advice, catalog),
+            *region_warnings(regions, advice, catalog),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question with what was noticed while it was put together."""
+
+    question: Question
+    warnings: tuple[str, ...]
+
+
+def asked_alone(request: Request, catalog: Catalog) -> Asked:
+    """The question about one model: its file read, its workload resolved."""
     model = load_model(request.model, models=Path(request.models) if request.models else None)
     workload = resolve_workload(_wish(request), hints_of(model, request.purpose))
     _check_run(request, workload)
     if isinstance(workload, OtherWorkload):
         workload = fitted(workload, model)
-    regions = known_regions(catalog.regions, request.regions)
     question = Question(
         model=model,
         demand=_demand(workload),
-        policy=_policy(request, workload, regions),
+        policy=_policy(request, workload, known_regions(catalog.regions, request.regions)),
         catalog=catalog,
         engines=engines_named(request.engine) if isinstance(workload, OtherWorkload) else engines_of(request.engine),
         workload={**as_json(workload), **workload_entries(request)},
@@ -74,18 +109,18 @@ def advise(request: Request) -> Advice:
         budget_usd=workload.budget_usd.value if workload.budget_usd else None,
         engine_named=request.engine,
     )
-    advice = weighed(regions if request.regions else (), decide(question), catalog)
-    return replace(
-        advice,
-        model=model_object(model),
-        benchmark=benchmark_object(question, advice),
-        warnings=(
-            *model.warnings,
-            *workload.warnings,
-            *advice.warnings,
-            *availability_warnings(request, advice, catalog),
-            *region_warnings(regions if request.regions else (), advice, catalog),
-        ),
+    return Asked(question=question, warnings=(*model.warnings, *workload.warnings))
+
+
+def _asked_together(request: Request, names: tuple[str, ...], catalog: Catalog) -> Asked:
+    """The question about several models: each a question of its own, with its share of the load."""
+    shared = for_tenants(request)
+    whole = asked_alone(replace(shared, model=names[0]), catalog)
+    each = [asked_alone(one, catalog) for one in shares_of(shared, names, whole.question)]
+    noticed = dict.fromkeys(text for one in each for text in one.warnings)
+    return Asked(
+        question=joint_question(shared, whole.question, [one.question for one in each]),
+        warnings=(*noticed, split_words(shared, [one.question for one in each])),
     )
 
 

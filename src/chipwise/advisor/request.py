@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,12 +16,15 @@ class Request:
     """
 
     model: str
+    """One model, or several with commas between, that share devices."""
     models: str | None = None
+    per_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Where several models share: fields of this request that one of them has of its own, by its name."""
     purpose: str | None = None
     goal: str | None = None
     ttft_p99_s: float | None = None
     tpot_p99_s: float | None = None
-    users: int | None = None
+    users: float | None = None
     think_s: float | None = None
     rate_per_s: float | None = None
     throughput_tokens_per_s: float | None = None

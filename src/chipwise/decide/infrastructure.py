@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BY_MIG = frozenset({"memory", "hardware"})
 """Isolation between tenants that only MIG gives on one GPU."""
+_ON_THEIR_OWN = frozenset({"separate", "fractional"})
+"""Ways in which several models live on one size without sharing a GPU."""
 SHARED_PRESET = "multi-serving"
 """Several small models isolated on shared chips, unless the asker says otherwise."""
 
@@ -30,7 +32,9 @@ class Site:
     chips: int
 
 
-def feature_checks(site: Site, *, params: float, training: bool, pretrain: bool) -> list[FeatureCheck]:
+def feature_checks(
+    site: Site, *, params: float, training: bool, pretrain: bool, multi_serving: bool = False
+) -> list[FeatureCheck]:
     """Every row of the checklist for one deployment.
 
     Args:
@@ -38,8 +42,9 @@ def feature_checks(site: Site, *, params: float, training: bool, pretrain: bool)
         params: the model's parameters.
         training: whether the work is training.
         pretrain: whether it is pre-training.
+        multi_serving: whether several models share devices.
     """
-    row = checklist_row(training=training, params=params, pretrain=pretrain, multi_serving=False)
+    row = checklist_row(training=training, params=params, pretrain=pretrain, multi_serving=multi_serving)
     needs = feature_needs(row, nodes=site.nodes, devices_per_replica=site.chips)
     return [_check(need, site.instance, site.chip, row) for need in needs]
 
@@ -79,7 +84,9 @@ def with_tenancy(option: Option, question: Question) -> Option:
     instance = question.catalog.instances[option.instance]
     if option.chip not in question.catalog.chips:
         return option
-    check = mig_check(instance, question.catalog.chips[option.chip], isolated=isolated(question))
+    alone = bool(question.tenants) and option.sharing is not None and option.sharing["technique"] in _ON_THEIR_OWN
+    chip = question.catalog.chips[option.chip]
+    check = mig_check(instance, chip, isolated=isolated(question) and not alone)
     lacking = [one for one in [check] if one.need == "required" and not one.has]
     more = [
         Discouraged(
@@ -98,8 +105,13 @@ def with_tenancy(option: Option, question: Question) -> Option:
 
 def isolated(question: Question) -> bool:
     """Whether tenants of one GPU are to be kept apart: asked for, or implied by the preset."""
+    return isolation_of(question) in BY_MIG
+
+
+def isolation_of(question: Question) -> str:
+    """Between tenants of one GPU: what was asked for; `hardware` where the preset is that of tenants, else none."""
     asked = question.policy.isolation
-    return asked in BY_MIG or (asked is None and question.purpose == SHARED_PRESET)
+    return asked or ("hardware" if question.purpose == SHARED_PRESET else "none")
 
 
 def mig_check(instance: Instance, chip: Chip, *, isolated: bool) -> FeatureCheck:

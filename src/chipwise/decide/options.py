@@ -11,6 +11,8 @@ from chipwise.decide.pools.option import pooled_option
 from chipwise.decide.rank import tie
 from chipwise.decide.serving.deployment import ServingDeployment
 from chipwise.decide.serving.option import serving_option
+from chipwise.decide.sharing.deployment import SharedDeployment
+from chipwise.decide.sharing.option import shared_option
 from chipwise.decide.training.deployment import TrainingDeployment
 from chipwise.decide.training.option import training_option
 
@@ -31,6 +33,8 @@ def option_of(question: Question, picked: Picked, place: int) -> Option:
         return serving_option(question, deployment, place + 1, ties)
     if isinstance(deployment, PooledDeployment):
         return pooled_option(question, deployment, place + 1, ties)
+    if isinstance(deployment, SharedDeployment):
+        return shared_option(question, deployment, place + 1, ties)
     if isinstance(deployment, TrainingDeployment):
         return training_option(question, deployment, place + 1, ties)
     if isinstance(deployment, OtherDeployment):

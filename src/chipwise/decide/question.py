@@ -108,6 +108,8 @@ class Question:
     workload: Mapping[str, Any]
     purpose: str
     budget_usd: float | None = None
+    tenants: tuple[Question, ...] = ()
+    """Several models on shared devices, each a question of its own; the largest of them speaks for all elsewhere."""
     engine_named: str | None = None
     """The engine that the asker named; None where the preset and the pages of the vendor choose."""
 

@@ -21,6 +21,7 @@ from chipwise.decide.pools.search import with_pools
 from chipwise.decide.question import OtherDemand, TrainingDemand
 from chipwise.decide.screen import Screened, missing_need, offer, screen
 from chipwise.decide.serving.search import search_serving
+from chipwise.decide.sharing.search import search_shared
 from chipwise.decide.strict import to_the_letter
 from chipwise.decide.training.search import search_training
 from chipwise.perf.other.load import METHOD as OTHER_METHOD
@@ -75,6 +76,8 @@ def _method(question: Question) -> str:
 
 
 def _search(question: Question, tried: Sequence[Instance], quotes: dict[str, Quote | None]) -> Found:
+    if question.tenants:
+        return search_shared(question, tried, quotes)
     if isinstance(question.demand, OtherDemand):
         return search_other(question, tried, quotes)
     search = search_training if isinstance(question.demand, TrainingDemand) else search_serving

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from chipwise.report.arrangement import arrangement_blocks, bars_of, chips, rented
 from chipwise.report.document import (
     Block,
     Bullets,
@@ -37,7 +38,6 @@ from chipwise.report.phrases import (
     seconds,
     split_text,
     spread,
-    times,
     usd,
 )
 from chipwise.report.training import run_rows, step_bar, step_rows, within
@@ -52,6 +52,7 @@ def option_blocks(option: Answer, workload: Answer, shared: Collection[str] = ()
     """The blocks of one option; what stands in `shared` is said elsewhere, once for all."""
     yield Heading(line=_title(option))
     yield Text(line=_layout(option), indent=1)
+    yield from arrangement_blocks(option)
     yield from _speed(option, workload)
     yield memory_bar(option["memory"], indent=1)
     yield Pairs(rows=tuple(_rows(option, workload)), indent=1)
@@ -64,7 +65,7 @@ def _speed(option: Answer, workload: Answer) -> Iterator[Block]:
     """Latency against what was asked, or the step and the run; how much comes out."""
     performance = option["performance"]
     if performance.get("serving"):
-        yield _serving(option, workload)
+        yield _serving(option, bars_of(option, workload))
         yield Pairs(rows=tuple(_output(performance["serving"], option["rating_throughput"])), indent=1)
     if performance.get("training"):
         yield Pairs(rows=tuple(step_rows(performance["training"], option["rating_mfu"])), indent=1)
@@ -78,14 +79,14 @@ def _speed(option: Answer, workload: Answer) -> Iterator[Block]:
 def _title(option: Answer) -> Line:
     tied = option["tied_with"]
     ties = warn(f"  ties with {listing([str(rank) for rank in tied])}") if tied else ""
-    return line(f"Option {option['rank']}: ", accent(times(option["instances"], option["instance"])), ties)
+    return line(f"Option {option['rank']}: ", accent(rented(option)), ties)
 
 
 def _layout(option: Answer) -> Line:
     latency = option["latency"]
     idle = option["chips"] - option["chips_used"]
     return join([
-        line(times(option["chips"], option["chip"]), warn(f" ({idle} idle, paid for)") if idle else ""),
+        line(chips(option), warn(f" ({idle} idle, paid for)") if idle else ""),
         *_slices(option["sharing"]),
         *_laid(option),
         line(option["engine"]),
@@ -169,7 +170,8 @@ def _rows(option: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     yield from _costs(option["cost"], workload)
     needed = [check for check in option["infrastructure"] if check["need"] in _NEEDED]
     yield "needs", join([_check(check) for check in needed]) if needed else line("nothing special")
-    yield "settings", join([line(f"{name} {_setting(value)}") for name, value in option["settings"].items()])
+    for name, settings in _settings(option):
+        yield name, join([line(f"{key} {_setting(value)}") for key, value in settings.items()])
     yield "sized by", _sizing(option["sizing"])
     yield "scale", _scale(option["scale"])
     if option["sharing"]:
@@ -182,6 +184,15 @@ def _regions(option: Answer) -> Line:
     led = [one["why"] for one in option["region_advice"] if one["rank"] == 1]
     first = dim(f" · {option['regions'][0]}: {led[0]}") if led and len(option["regions"]) > 1 else ""
     return line(listing(option["regions"], 6), first)
+
+
+def _settings(option: Answer) -> Iterator[tuple[str, Answer]]:
+    """The engine's settings; of several models each one's own."""
+    for name, value in option["settings"].items():
+        if isinstance(value, Mapping):
+            yield name, value
+    if not any(isinstance(value, Mapping) for value in option["settings"].values()):
+        yield "settings", option["settings"]
 
 
 def _tenants(sharing: Answer) -> Line:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chipwise.report import others
+from chipwise.report.arrangement import rented
 from chipwise.report.document import (
     Block,
     Column,
@@ -96,7 +97,7 @@ def _summary(option: Answer, own: Sequence[Shown]) -> tuple[Line, ...]:
     laid = split if option["performance"].get("training") else times(option["replicas"], split)
     return (
         line(str(option["rank"]), warn("=") if option["tied_with"] else ""),
-        line(accent(times(option["instances"], option["instance"]))),
+        line(accent(rented(option))),
         line(f"{laid} {option['precision']['weights']}"),
         *(line(show(option)) for _, show in own),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chipwise.cost import Quote
+    from chipwise.decide.deployment import Deployment
     from chipwise.decide.pick import Picked
     from chipwise.decide.question import Question
     from chipwise.engines import Disaggregation
@@ -40,13 +41,27 @@ def least_saving() -> float:
 def with_pools(question: Question, picked: Picked, offered: Mapping[str, Quote | None]) -> Picked:
     """The finalists, each as two pools where these pay, else with why they do not; ranked anew.
 
+    Where two finalists come to the same pair of sizes the second is looked at on its own size alone.
+
     Args:
         question: model, demand, policy.
         picked: what ranking chose.
         offered: sizes that may be bought, with their price.
     """
-    options = [apart(question, one, offered) if isinstance(one, ServingDeployment) else one for one in picked.options]
+    options: list[Deployment] = []
+    for one in picked.options:
+        found = apart(question, one, offered) if isinstance(one, ServingDeployment) else one
+        if isinstance(found, PooledDeployment) and any(_same_pools(other, found) for other in options):
+            found = apart(question, found.together, {one.instance.name: offered.get(one.instance.name)})
+        options.append(found)
     return replace(picked, options=tuple(ranked(options, lambda one: standing_of(one, question))))
+
+
+def _same_pools(one: Deployment, other: Deployment) -> bool:
+    """Whether two finalists come to the same two sizes in the same roles: then they are one option."""
+    if not isinstance(one, PooledDeployment) or not isinstance(other, PooledDeployment):
+        return False
+    return [pool.instance.name for pool in one.pools] == [pool.instance.name for pool in other.pools]
 
 
 def apart(
@@ -86,19 +101,24 @@ def kinds_of(model: ModelSpec) -> frozenset[str]:
 
 def _beside_the_point(question: Question, together: ServingDeployment, ability: Disaggregation) -> str | None:
     """Why two pools are not looked for; None where they are."""
-    demand = question.serving
+    demand, hourly = question.serving, together.usd_per_hour
     if demand.kind not in {"closed", "rate"} or (demand.ttft_p99_s is None and demand.tpot_p99_s is None):
         return "nobody waits for a token here, so prompts that hold up answers cost no bar"
-    if together.profile is not None:
-        return "slices have neither a link nor a network of their own"
     if not ability.runs:
         return f"{ability.why} ({ability.source})"
-    if together.usd_per_hour is None:
+    if hourly is None:
         return "not compared, as no price is known"
     if together.instances == 1:
-        price = show_usd(together.usd_per_hour.mid)
+        price = show_usd(hourly.mid)
         return f"one {together.instance.name} at {price} an hour does both, and two pools need no less"
+    return _unjoined(together)
+
+
+def _unjoined(together: ServingDeployment) -> str | None:
+    """Why nothing could carry a cache from one pool to another; None where something could."""
     platform = together.layout.seat.platform
+    if platform.profile is not None:
+        return "slices have neither a link nor a network of their own"
     if platform.devices == 1 and not platform.networked:
         return f"{together.instance.name} has one device and no EFA: nothing would carry the cache to a second pool"
     return None

@@ -64,30 +64,33 @@ class Evaluated:
     miss: Floats
 
 
-def _column(values: Sequence[float]) -> Floats:
+def column(values: Sequence[float]) -> Floats:
+    """One value a row."""
     return np.array(values, dtype=float)[:, None]
 
 
 def split_of(layouts: Sequence[Layout]) -> Split:
     """The splits of all layouts as one whose degrees are columns."""
     names = ("tp", "pp", "ep", "dp", "cp")
-    return Split(**{name: _column([float(getattr(one.split, name)) for one in layouts]) for name in names})
+    return Split(**{name: column([float(getattr(one.split, name)) for one in layouts]) for name in names})
 
 
-def size_layouts(shards: LayerShards, layouts: Sequence[Layout], demand: Demand) -> MemoryAnswer:
-    """The memory of every layout with room for one request of the full context; one engine for all."""
+def size_layouts(
+    shards: LayerShards, layouts: Sequence[Layout], demand: Demand, concurrency: Floats | float = 1.0
+) -> MemoryAnswer:
+    """The memory of every layout with room for `concurrency` requests of the full context; one engine for all."""
     engine = layouts[0].seat.engine
     return size_serving(
         ServingMemoryInput(
             shards=shards,
-            capacity_bytes=_column([one.seat.platform.device_memory_bytes for one in layouts]),
-            utilization=_column([one.seat.limits.utilization for one in layouts]),
+            capacity_bytes=column([one.seat.platform.device_memory_bytes for one in layouts]),
+            utilization=column([one.seat.limits.utilization for one in layouts]),
             context_tokens=demand.context_tokens,
-            concurrency=1.0,
-            chunk_tokens=_column([one.seat.limits.chunk_tokens for one in layouts]),
-            max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
-            graph_max_batch=_column([one.seat.limits.graph_max_batch for one in layouts]),
-            nvlink=_column([float(one.seat.fast_link) for one in layouts]) > 0,
+            concurrency=concurrency,
+            chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
+            max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
+            graph_max_batch=column([one.seat.limits.graph_max_batch for one in layouts]),
+            nvlink=column([float(one.seat.fast_link) for one in layouts]) > 0,
             engine=engine.name,
             kv_format=layouts[0].seat.limits.kv_format,
             engine_version=engine.asked_version or engine.version,
@@ -140,8 +143,8 @@ def serving_input(
         weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
         kv_element_bytes=kv_bytes_per_element(layouts[0].seat.limits.kv_format),
         kv_pool_bytes=memory.kv_pool_bytes,
-        max_num_seqs=_column([one.seat.limits.max_num_seqs for one in layouts]),
-        chunk_tokens=_column([one.seat.limits.chunk_tokens for one in layouts]),
+        max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
+        chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
         load=load_of(demand),
         replicas=replicas,
     )
@@ -200,7 +203,7 @@ def _predict(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout
     memory = size_layouts(shards, layouts, demand)
     packings = [_packed(one) for one in layouts]
     units = units_tried(demand, min(one.replicas_per_unit for one in packings))
-    replicas = _column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
+    replicas = column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
     prediction = predict_serving(serving_input(shards, layouts, memory, demand, replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         ttft = np.broadcast_to(ttft_spread(prediction).p99, replicas.shape)

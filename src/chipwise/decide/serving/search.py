@@ -47,7 +47,8 @@ def precisions_of(question: Question) -> list[PrecisionOption]:
     ]
 
 
-def _below_floor(question: Question) -> Refusal:
+def below_floor(question: Question) -> Refusal:
+    """The refusal of a floor that nothing the checkpoint may become reaches."""
     stored, floor = stored_format(question.model).name, question.policy.min_precision
     return Refusal(
         rule="precision",
@@ -74,7 +75,7 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
         platforms = with_slices(platforms)
     options = precisions_of(question)
     if not options:
-        found.fail(instances, refusal_failure(_below_floor(question)))
+        found.fail(instances, refusal_failure(below_floor(question)))
     for option in options:
         _search_precision(question, platforms, option, quotes, found)
     return replace(found, deployments={name: _slices_first(ones) for name, ones in found.deployments.items()})
@@ -102,7 +103,7 @@ def _search_precision(
     seats, refused = seats_of(question, platforms, model, option)
     for platform, refusal in refused:
         found.fail(platform.members, refusal_failure(refusal))
-    for group in _by_engine(seats):
+    for group in by_engine(seats):
         narrow = _try(
             question, (model, option), [one for seat in group for one in layouts_of(seat, model)], found, quotes
         )
@@ -154,7 +155,8 @@ def _try(
     return held
 
 
-def _by_engine(seats: Sequence[Seat]) -> list[list[Seat]]:
+def by_engine(seats: Sequence[Seat]) -> list[list[Seat]]:
+    """Seats of one engine at one version together: they are evaluated in one pass."""
     groups: dict[tuple[str, str], list[Seat]] = {}
     for seat in seats:
         groups.setdefault((seat.engine.name, seat.engine.version), []).append(seat)

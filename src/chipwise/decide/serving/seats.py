@@ -234,7 +234,7 @@ def layouts_of(seat: Seat, model: ModelSpec) -> list[Layout]:
     link = seat.platform.sample.link if seat.platform.sample else seat.platform.chip.link
     switched = link is not None and link.kind == "nvswitch"
     splits = single_node_splits(model, seat.platform.most_tp, stages=not switched)
-    legal = [Layout(seat=seat, split=split) for split in splits if _documented(seat.backing, split)]
+    legal = [Layout(seat=seat, split=split) for split in splits if documented(seat.backing, split)]
     if seat.platform.profile is None:
         return legal
     return [replace(one, most_replicas=taken) for one in legal for taken in slices_taken(seat.platform)]
@@ -264,10 +264,11 @@ def spanning_layouts(seat: Seat, model: ModelSpec) -> list[Layout]:
     if not seat.platform.networked:
         return []
     splits = multi_node_splits(model, seat.platform.devices)
-    return [Layout(seat=seat, split=split) for split in splits if _documented(seat.backing, split)]
+    return [Layout(seat=seat, split=split) for split in splits if documented(seat.backing, split)]
 
 
-def _documented(backing: Backing, split: Split) -> bool:
+def documented(backing: Backing, split: Split) -> bool:
+    """Whether the pages of the engine name such a split for the model."""
     return (not backing.tp or int(split.tp) in backing.tp) and (backing.stages or int(split.pp) == 1)
 
 

@@ -1,4 +1,7 @@
-"""A question written down: YAML (or JSON) whose keys are the flags without their dashes."""
+"""A question written down: YAML (or JSON) whose keys are the flags without their dashes.
+
+`model:` is one MODEL, a list of them, or a mapping of several to the flags that each has of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from chipwise.interfaces.cli.flags import Flag, given
 
 
 def read_question(path: str, flags: Sequence[Flag]) -> dict[str, Any]:
-    """Field path to value, of the flags that the file at `path` holds.
+    """Field path to value, of the flags that the file at `path` holds; those of one model alone in `per_model`.
 
     Raises:
         InputError: the file cannot be read, is not a mapping, names an unknown flag or holds a wrong value.
@@ -29,6 +32,24 @@ def fields_of(written: Mapping[Any, Any], flags: Sequence[Flag]) -> dict[str, An
     >>> fields_of({"tp": "8"}, SPLIT)
     {'split.tp': 8}
     """
+    models = written.get("model")
+    if not isinstance(models, dict | list):
+        return _fields(written, flags)
+    found = _fields({**written, "model": ",".join(str(name) for name in models)}, flags)
+    settings = models.items() if isinstance(models, dict) else ()
+    own = {str(name): _fields(_own(name, said), flags) for name, said in settings if said}
+    return found | ({"per_model": own} if own else {})
+
+
+def _own(name: str, settings: Any) -> dict[Any, Any]:
+    if not isinstance(settings, dict):
+        raise InputError(
+            f"model {name}: {settings!r}", why="it is no mapping", fix=f"write its flags, such as {name}: {{users: 8}}"
+        )
+    return settings
+
+
+def _fields(written: Mapping[Any, Any], flags: Sequence[Flag]) -> dict[str, Any]:
     by_key = {flag.key: flag for flag in flags}
     values = {}
     for name, value in written.items():
