@@ -66,7 +66,8 @@ def flags_of(groups: Mapping[str, Sequence[Flag]]) -> list[Flag]:
 
 
 ASKED: list[tuple[type[Any], list[Flag], set[str]]] = [
-    (Request, list(plan.QUESTION), set()),
+    # what a file says of one model alone
+    (Request, list(plan.QUESTION), {"per_model"}),
     # what `memory` does not depend on
     (
         SizeRequest,

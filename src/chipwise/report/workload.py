@@ -75,7 +75,7 @@ def said_as(key: str, value: Any) -> str:
 
 def _named(key: str, value: Any) -> tuple[str, str]:
     if isinstance(value, Mapping):
-        return key, ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+        return key, ", ".join(f"{name} {_share(one)}" for name, one in value.items())
     if isinstance(value, list):
         ordered = ", then " if key == "goals" else ", "
         return key, ordered.join(_plain(one) for one in value)
@@ -86,6 +86,14 @@ def _named(key: str, value: Any) -> tuple[str, str]:
             if key == unit or key.endswith(f"_{unit}"):
                 return key.removesuffix(f"_{unit}"), show(value)
     return key, _plain(value)
+
+
+def _share(value: Any) -> str:
+    """What one of several models is asked: its load alone, as the lengths and bars stand beside."""
+    if not isinstance(value, Mapping):
+        return _plain(value)
+    key = next(name for name in ("users", "rate_per_s") if name in value)
+    return said_as(key, value[key])
 
 
 def _plain(value: Any) -> str:
