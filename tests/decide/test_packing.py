@@ -1,4 +1,4 @@
-"""Bins: never fewer than the pieces need, never more than first fit takes, and what MIG allows is what the sums allow."""
+"""Bins: never fewer than the pieces need, never more than first fit takes; what MIG allows is what the sums allow."""
 
 from __future__ import annotations
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chipwise.decide.advice import Discouraged, FeatureCheck
 from chipwise.guide import checklist_row, feature_needs, feature_of, feature_role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from chipwise.catalog import Chip, Instance
     from chipwise.decide.advice import Option
+    from chipwise.decide.effects import Effect
     from chipwise.decide.question import Question
     from chipwise.guide import FeatureNeed
 
+NOTHING: Mapping[str, Effect] = MappingProxyType({})
 BY_MIG = frozenset({"memory", "hardware"})
 """Isolation between tenants that only MIG gives on one GPU."""
 _ON_THEIR_OWN = frozenset({"separate", "fractional"})
@@ -33,7 +38,13 @@ class Site:
 
 
 def feature_checks(
-    site: Site, *, params: float, training: bool, pretrain: bool, multi_serving: bool = False
+    site: Site,
+    *,
+    params: float,
+    training: bool,
+    pretrain: bool,
+    multi_serving: bool = False,
+    effects: Mapping[str, Effect] = NOTHING,
 ) -> list[FeatureCheck]:
     """Every row of the checklist for one deployment.
 
@@ -43,21 +54,23 @@ def feature_checks(
         training: whether the work is training.
         pretrain: whether it is pre-training.
         multi_serving: whether several models share devices.
+        effects: what a feature does here in seconds, by feature.
     """
     row = checklist_row(training=training, params=params, pretrain=pretrain, multi_serving=multi_serving)
     needs = feature_needs(row, nodes=site.nodes, devices_per_replica=site.chips)
-    return [_check(need, site.instance, site.chip, row) for need in needs]
+    return [_check(need, site, row, effects.get(need.feature)) for need in needs]
 
 
-def _check(need: FeatureNeed, instance: Instance, chip: Chip, row: str) -> FeatureCheck:
-    found = feature_of(need.feature, instance, chip)
+def _check(need: FeatureNeed, site: Site, row: str, effect: Effect | None) -> FeatureCheck:
+    found = feature_of(need.feature, site.instance, site.chip)
+    here = f"{feature_role(need.feature).effect}; here: {found.amount}"
     return FeatureCheck(
         feature=need.feature,
         need=need.need,
         has=bool(found.has),
-        effect=f"{feature_role(need.feature).effect}; here: {found.amount}",
+        effect=f"{here}; {effect.words}" if effect else here,
         rule=f"checklist {row}",
-        source=f"{need.source}; {found.source}",
+        source="; ".join([need.source, found.source, *([effect.source] if effect else [])]),
     )
 
 

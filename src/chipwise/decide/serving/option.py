@@ -9,6 +9,7 @@ import numpy as np
 
 from chipwise.cost import usd_per_million_tokens
 from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale, Sizing
+from chipwise.decide.effects import Effect, communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
@@ -17,6 +18,7 @@ from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.serving.sharing import sharing_object
 from chipwise.guide import grade, scale_signal
+from chipwise.guide.tables import limit
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
@@ -41,8 +43,13 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
     memory = memory_object(model, layout, held)
+    site = _site(deployment)
     checks = feature_checks(
-        _site(deployment), params=float(question.model.params_total), training=False, pretrain=False
+        site,
+        params=float(question.model.params_total),
+        training=False,
+        pretrain=False,
+        effects=_effects(site, serving),
     )
     performance = _performance(deployment, serving, memory)
     return Option(
@@ -102,6 +109,13 @@ def _performance(deployment: ServingDeployment, serving: dict[str, Any], memory:
         "evidence": deployment.evidence,
         "warnings": [],
     }
+
+
+def _effects(site: Site, serving: dict[str, Any]) -> dict[str, Effect]:
+    """What links and networks do in seconds of a token."""
+    seconds, wires = term_seconds(serving["terms"], "decode_s")
+    token = spent(seconds, unit="a token", communication=wires, nodes=site.nodes)
+    return communication_effects(token, nodes=site.nodes, large_from=int(limit("ultracluster_nodes")))
 
 
 def _site(deployment: ServingDeployment) -> Site:

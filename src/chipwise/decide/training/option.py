@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.decide.advice import Cost, Option, PrecisionChoice, Scale, Sizing
+from chipwise.decide.effects import Effect, checkpoint_effect, communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.training.answers import Row, memory_object, training_object
-from chipwise.decide.training.runs import run_of
+from chipwise.decide.training.roles import roles_words
+from chipwise.decide.training.runs import checkpoint_write_s, run_of
 from chipwise.decide.training.scaling import user_bars
 from chipwise.guide import grade
+from chipwise.guide.tables import limit
 from chipwise.precision import legal_precisions
 from chipwise.units import show_count, show_seconds, show_usd
 
@@ -28,7 +31,13 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
     training = training_object(row)
     pretrain = question.training.method == "pretrain"
     site = Site(instance=deployment.instance, chip=platform.chip, nodes=deployment.instances, chips=deployment.chips)
-    checks = feature_checks(site, params=float(question.model.params_total), training=True, pretrain=pretrain)
+    checks = feature_checks(
+        site,
+        params=float(question.model.params_total),
+        training=True,
+        pretrain=pretrain,
+        effects=_effects(deployment, training),
+    )
     run = run_of(deployment)
     return Option(
         rank=rank,
@@ -65,6 +74,19 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
         ),
         evidence="calibrated",
     )
+
+
+def _effects(deployment: TrainingDeployment, training: dict[str, Any]) -> dict[str, Effect]:
+    """What links, networks and direct storage do in seconds of a step and of a checkpoint."""
+    seconds, wires = term_seconds(training["terms"], "seconds")
+    nodes, course = deployment.way.nodes, deployment.course
+    step = spent(seconds, unit="a step", communication=wires, nodes=nodes)
+    found = communication_effects(step, nodes=nodes, large_from=int(limit("ultracluster_nodes")))
+    write_s = checkpoint_write_s(size_bytes=course.checkpoint_bytes, clients=nodes)
+    found["gds"] = checkpoint_effect(
+        size_bytes=course.checkpoint_bytes, clients=nodes, interval_s=course.checkpoint_interval_s, write_s=write_s
+    )
+    return found
 
 
 def _performance(deployment: TrainingDeployment, training: dict[str, Any], memory: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +180,9 @@ def _reasons(question: Question, deployment: TrainingDeployment, training: dict[
         yield f"deadline {show_seconds(deadline_s)}"
     rate = training["tokens_per_s"]
     yield f"{show_count(rate.mid)} tokens/s, MFU {training['mfu_fraction'].mid:.0%}"
+    roles = roles_words(question, Row(trial=deployment.trial, row=deployment.row), training)
+    if roles is not None:
+        yield roles
     if deployment.instances > deployment.fewest:
         kept = f"{deployment.efficiency_fraction:.0%} of the efficiency of {deployment.fewest}"
         yield f"{deployment.instances} instances keep {kept}, the fewest that hold the run"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.decide.advice import Run
-from chipwise.facts import read_rows
+from chipwise.decide.effects import storage
 from chipwise.perf import training_run as run_arithmetic
 from chipwise.units import Range
 
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from chipwise.decide.training.deployment import TrainingDeployment
     from chipwise.decide.training.trials import Trial
 
-DATA = Path(__file__).parent.parent / "data"
-COLUMNS = ("key", "value", "unit", "kind", "source", "where", "read_on")
 SECONDS_PER_MONTH = 30 * 86400.0
 BYTES_PER_STATE = 12.0
 
@@ -102,14 +98,9 @@ def checkpoint_bytes(question: Question, trial: Trial, row: int) -> float:
     return run_arithmetic.checkpoint_bytes(params=float(question.model.params_total), adapter_params=adapters, job=job)
 
 
-@cache
-def _storage() -> dict[str, float]:
-    return {row[0]: float(row[1]) for _, row in read_rows(DATA / "storage.csv", COLUMNS)}
-
-
 def checkpoint_write_s(*, size_bytes: float, clients: int) -> float:
     """Seconds to write a checkpoint from every instance at once at the rate measured of one file-system client."""
-    return size_bytes / (_storage()["checkpoint_write"] * clients)
+    return size_bytes / (storage()["checkpoint_write"] * clients)
 
 
 def spot_interruptions(question: Question, instance: Instance, quote: Quote | None) -> Range | None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.decide.training.dequantisation import step_unpacking_s, with_unpacking
-from chipwise.memory.training import RolesInput, TrainingMemoryInput
+from chipwise.decide.training.roles import roles_of
+from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
 from chipwise.parallelism import tp_problem
@@ -206,17 +207,6 @@ def _coefficients(scheme: Scheme, ways: Sequence[Way]) -> TrainingCoefficients:
     index = np.array([generations.index(way.platform.chip.architecture) for way in ways])
     names = [one.name for one in fields(TrainingCoefficients)]
     return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[index] for name in names})
-
-
-def roles_of(question: Question) -> RolesInput:
-    """The models beside the one that is trained: a reference for DPO and GRPO, reward and a trained critic for PPO.
-
-    They are taken to be of the trained model's size; generation takes the memory in turn.
-    """
-    model = question.model
-    frozen = {"dpo": 1, "grpo": 1, "ppo": 2}.get(question.training.method, 0)
-    trained = (model,) if question.training.method == "ppo" else ()
-    return RolesInput(frozen=(model,) * frozen, trained=trained)
 
 
 def trial(
