@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,7 @@ def test_headroom_counts_for_both_pools(pooled: Option) -> None:
         ({"users": 512, "isl_tokens": 1024, "tpot_p99_s": 0.06, "only": ("p5.48xlarge",)}, "it does not pay"),
     ],
 )
-def test_where_pools_do_not_stand_a_reason_says_why(change: dict[str, object], words: str) -> None:
+def test_where_pools_do_not_stand_a_reason_says_why(change: dict[str, Any], words: str) -> None:
     option = advise(dataclasses.replace(LONG, **change)).options[0]
     assert option.pools is None
     assert words in next(reason for reason in option.reasons if reason.startswith("prefill and decode apart"))

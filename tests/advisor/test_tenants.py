@@ -48,8 +48,9 @@ def sharing(option: Option) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["isolated", "turns"])
 def test_every_size_stands_once_and_every_model_somewhere(name: str, request: pytest.FixtureRequest) -> None:
     advice: Advice = request.getfixturevalue(name)
-    rows = [*advice.also_feasible, *advice.rejected, *advice.not_judged, *advice.excluded]
-    counted = Counter([*{option.instance for option in advice.options}, *(row.instance for row in rows)])
+    counted = Counter({option.instance for option in advice.options})
+    for rows in (advice.also_feasible, advice.rejected, advice.not_judged, advice.excluded):
+        counted.update(row.instance for row in rows)
     assert set(counted) == set(load_catalog().instances)
     assert max(counted.values()) == 1
     for option in advice.options:

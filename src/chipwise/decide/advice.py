@@ -90,7 +90,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureCheck:
-    """One infrastructure feature: whether the workload needs it and whether the size has it."""
+    """One infrastructure feature: whether the workload needs it and whether the size has it.
+
+    `time` is the part of `effect` that was computed for this option, in seconds; None where nothing was.
+    """
 
     feature: str
     need: str
@@ -98,6 +101,7 @@ class FeatureCheck:
     effect: str
     rule: str
     source: str
+    time: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,6 @@ from chipwise.units import show_bytes, show_seconds
 DATA = Path(__file__).parent / "data"
 COLUMNS = ("key", "value", "unit", "kind", "source", "where", "read_on")
 FSX = "docs.aws.amazon.com FSx for Lustre, performance, throughput to individual client instances"
-INSIDE = frozenset({"all-reduce", "tp"})
-"""Collectives that stay inside a node: tensor parallelism is laid so."""
 OVERSUBSCRIBED = 2.0
 """What a network that is not non-blocking is compared with: half of its bandwidth between distant instances."""
 
@@ -50,20 +49,29 @@ class Spent:
         )
 
 
-def spent(terms: Mapping[str, float], *, unit: str, communication: frozenset[str], nodes: int) -> Spent:
+def spent(
+    terms: Mapping[str, float],
+    *,
+    unit: str,
+    communication: AbstractSet[str],
+    inside: AbstractSet[str],
+    nodes: int,
+) -> Spent:
     """Sum the terms of one unit of work; on one node nothing is between nodes.
 
     Args:
         terms: seconds by operation.
         unit: what they are the time of, with its article.
         communication: operations that are collectives.
+        inside: those of them whose groups stay inside a node.
         nodes: instances that work on one unit.
 
-    >>> spent({"tp": 0.5, "dp": 0.25, "gemm": 1.25}, unit="a step", communication=frozenset({"tp", "dp"}), nodes=2)
+    >>> terms = {"tp": 0.5, "dp": 0.25, "gemm": 1.25}
+    >>> spent(terms, unit="a step", communication={"tp", "dp"}, inside={"tp"}, nodes=2)
     Spent(unit='a step', total_s=2.0, inside_s=0.5, between_s=0.25)
     """
     wires = {name: seconds for name, seconds in terms.items() if name in communication}
-    inside_s = sum(seconds for name, seconds in wires.items() if name in INSIDE or nodes == 1)
+    inside_s = sum(seconds for name, seconds in wires.items() if name in inside or nodes == 1)
     return Spent(unit=unit, total_s=sum(terms.values()), inside_s=inside_s, between_s=sum(wires.values()) - inside_s)
 
 

@@ -71,6 +71,7 @@ def _check(need: FeatureNeed, site: Site, row: str, effect: Effect | None) -> Fe
         effect=f"{here}; {effect.words}" if effect else here,
         rule=f"checklist {row}",
         source="; ".join([need.source, found.source, *([effect.source] if effect else [])]),
+        time=effect.words if effect else None,
     )
 
 

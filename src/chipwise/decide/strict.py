@@ -47,8 +47,8 @@ def strictly_rejected(instance: Instance, question: Question) -> Rejected | None
 
 
 def _letter(question: Question) -> Letter | None:
-    """What section 8 states; None where the work streams no tokens and trains nothing: its scales are those of LLMs."""
-    if not isinstance(question.demand, Demand | TrainingDemand):
+    """What section 8 states of one LLM; None where the work streams no tokens and trains nothing, or is of several."""
+    if not isinstance(question.demand, Demand | TrainingDemand) or question.tenants:
         return None
     return letter_of(kind=question.kind, params=float(question.model.params_total), goal=question.policy.goals[0])
 

@@ -170,6 +170,9 @@ def _rows(option: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     yield from _costs(option["cost"], workload)
     needed = [check for check in option["infrastructure"] if check["need"] in _NEEDED]
     yield "needs", join([_check(check) for check in needed]) if needed else line("nothing special")
+    for check in needed:
+        if check["time"]:
+            yield "", line(dim(f"{check['feature']}: {check['time']}"))
     for name, settings in _settings(option):
         yield name, join([line(f"{key} {_setting(value)}") for key, value in settings.items()])
     yield "sized by", _sizing(option["sizing"])

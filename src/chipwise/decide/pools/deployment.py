@@ -170,6 +170,16 @@ class PooledDeployment:
         """What the ordering goal sees, oriented so that lower is better: two pools are chosen for their price."""
         return self.usd_per_hour if question.order_by == "cost" else self.together.metric(question)
 
+    def cost(self, question: Question) -> Range:
+        """By the hour: pools answer a load."""
+        del question
+        return self.usd_per_hour
+
+    def cost_unit(self, question: Question) -> str:
+        """See `cost`."""
+        del question
+        return "an hour"
+
     def bar_usd(self) -> float:
         """A budget of serving is by the hour."""
         return self.usd_per_hour.mid

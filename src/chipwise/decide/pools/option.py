@@ -118,7 +118,9 @@ def _checked(checks: Sequence[FeatureCheck], deployment: PooledDeployment) -> It
             continue
         size = show_bytes(crossing.bytes_per_request)
         took = f"{size} of cache a prompt in {show_seconds(crossing.seconds)}, {crossing.use_fraction:.0%} of the time"
-        yield replace(check, need="required", effect=f"{check.effect}; carries {took}", rule="prefill and decode apart")
+        carries = f"carries {took}"
+        rule = "prefill and decode apart"
+        yield replace(check, need="required", effect=f"{check.effect}; {carries}", rule=rule, time=carries)
 
 
 def _scale(question: Question, deployment: PooledDeployment) -> Scale:

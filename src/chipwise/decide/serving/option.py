@@ -9,11 +9,12 @@ import numpy as np
 
 from chipwise.cost import usd_per_million_tokens
 from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale, Sizing
-from chipwise.decide.effects import Effect, communication_effects, spent, term_seconds
+from chipwise.decide.effects import communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
 from chipwise.decide.serving.ceiling import seats
+from chipwise.decide.serving.hazards import Watched, hazards_of
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.serving.sharing import sharing_object
@@ -24,6 +25,7 @@ from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
 
 if TYPE_CHECKING:
+    from chipwise.decide.advice import FeatureCheck
     from chipwise.decide.question import Question
     from chipwise.decide.serving.deployment import ServingDeployment
     from chipwise.perf.spread import Spread
@@ -43,15 +45,11 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
     memory = memory_object(model, layout, held)
-    site = _site(deployment)
-    checks = feature_checks(
-        site,
-        params=float(question.model.params_total),
-        training=False,
-        pretrain=False,
-        effects=_effects(site, serving),
+    checks = _checks(question, deployment, serving)
+    risks = (
+        *risks_of(question, deployment, serving, spread, int(held.answer.max_concurrency_at_context)),
+        *hazards_of(Watched(demand=demand, asked=asked, prediction=prediction, held=held, ep=int(layout.split.ep))),
     )
-    performance = _performance(deployment, serving, memory)
     return Option(
         rank=rank,
         tied_with=ties,
@@ -67,7 +65,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         engine=layout.seat.engine.name,
         settings=_settings(question, deployment, seats(question, deployment, asked, held_at_context=room)),
         memory=memory,
-        performance=performance,
+        performance=_performance(deployment, serving, memory),
         latency=latency_of(spread),
         rating_throughput=grade("throughput_per_gpu", "mean", serving["output_tokens_per_s_per_chip"].mid),
         rating_mfu=None,
@@ -80,7 +78,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         scale=_scale(question, deployment),
         regions=offered_here(question, deployment),
         reasons=tuple(reasons_of(question, deployment, serving, spread)),
-        risks=tuple(risks_of(question, deployment, serving, spread, int(held.answer.max_concurrency_at_context))),
+        risks=risks,
         discouraged_by=tuple(discouraged(checks, _communication_share(serving))),
         evidence=deployment.evidence,
     )
@@ -111,11 +109,22 @@ def _performance(deployment: ServingDeployment, serving: dict[str, Any], memory:
     }
 
 
-def _effects(site: Site, serving: dict[str, Any]) -> dict[str, Effect]:
-    """What links and networks do in seconds of a token."""
+def _checks(question: Question, deployment: ServingDeployment, serving: dict[str, Any]) -> list[FeatureCheck]:
+    """The checklist, with what links and networks do in seconds of a token."""
+    layout, site = deployment.layout, _site(deployment)
     seconds, wires = term_seconds(serving["terms"], "decode_s")
-    token = spent(seconds, unit="a token", communication=wires, nodes=site.nodes)
-    return communication_effects(token, nodes=site.nodes, large_from=int(limit("ultracluster_nodes")))
+    inside = {
+        "all-reduce",
+        *(["all-to-all"] if layout.split.tp * layout.split.dp <= layout.seat.platform.devices else []),
+    }
+    token = spent(seconds, unit="a token", communication=wires, inside=inside, nodes=site.nodes)
+    return feature_checks(
+        site,
+        params=float(question.model.params_total),
+        training=False,
+        pretrain=False,
+        effects=communication_effects(token, nodes=site.nodes, large_from=int(limit("ultracluster_nodes"))),
+    )
 
 
 def _site(deployment: ServingDeployment) -> Site:

@@ -121,6 +121,16 @@ class SharedDeployment:
             rate = range_of(most, evidence=need.layout.seat.evidence, metric="throughput", load="any")
             yield rate.inverse(load)
 
+    def cost(self, question: Question) -> Range | None:
+        """By the hour: every tenant answers its users."""
+        del question
+        return self.usd_per_hour
+
+    def cost_unit(self, question: Question) -> str:
+        """See `cost`."""
+        del question
+        return "an hour"
+
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""
         return None if self.usd_per_hour is None else self.usd_per_hour.mid

@@ -12,6 +12,7 @@ from chipwise.decide.training.answers import Row, memory_object, training_object
 from chipwise.decide.training.roles import roles_words
 from chipwise.decide.training.runs import checkpoint_write_s, run_of
 from chipwise.decide.training.scaling import user_bars
+from chipwise.decide.training.skew import skew_words
 from chipwise.guide import grade
 from chipwise.guide.tables import limit
 from chipwise.precision import legal_precisions
@@ -67,7 +68,7 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
         scale=_scale(deployment),
         regions=offered_here(question, deployment),
         reasons=tuple(_reasons(question, deployment, training)),
-        risks=tuple(_risks(question, deployment)),
+        risks=tuple(_risks(question, deployment, training)),
         discouraged_by=(
             *deployment.discouraged_by,
             *discouraged(checks, 1.0 - training["communication_efficiency"].overall.mid),
@@ -79,8 +80,9 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
 def _effects(deployment: TrainingDeployment, training: dict[str, Any]) -> dict[str, Effect]:
     """What links, networks and direct storage do in seconds of a step and of a checkpoint."""
     seconds, wires = term_seconds(training["terms"], "seconds")
-    nodes, course = deployment.way.nodes, deployment.course
-    step = spent(seconds, unit="a step", communication=wires, nodes=nodes)
+    way, course = deployment.way, deployment.course
+    nodes, inside = way.nodes, {"tp", *(["ep"] if way.ep <= way.platform.devices else [])}
+    step = spent(seconds, unit="a step", communication=wires, inside=inside, nodes=nodes)
     found = communication_effects(step, nodes=nodes, large_from=int(limit("ultracluster_nodes")))
     write_s = checkpoint_write_s(size_bytes=course.checkpoint_bytes, clients=nodes)
     found["gds"] = checkpoint_effect(
@@ -191,7 +193,7 @@ def _reasons(question: Question, deployment: TrainingDeployment, training: dict[
         yield f"{show_usd(cost.mid)} for the run: {deployment.quote.why}"
 
 
-def _risks(question: Question, deployment: TrainingDeployment) -> Iterator[str]:
+def _risks(question: Question, deployment: TrainingDeployment, training: dict[str, Any]) -> Iterator[str]:
     deadline_s = user_bars(question).deadline_s
     if deadline_s is not None and deployment.duration_s.high > deadline_s:
         yield f"may take {show_seconds(deployment.duration_s.high)} (upper end of the range), past the deadline"
@@ -202,4 +204,7 @@ def _risks(question: Question, deployment: TrainingDeployment) -> Iterator[str]:
         yield f"{deployment.instances} instances must be had at once: reserve them or take a Capacity Block"
     if deployment.instance.kind == "neuron":
         yield "the first compilation of the graphs is not counted: no source that was read times it"
+    skew = skew_words(deployment, training)
+    if skew is not None:
+        yield skew
     yield from deployment.notes
