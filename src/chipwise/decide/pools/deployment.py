@@ -170,6 +170,10 @@ class PooledDeployment:
         """What the ordering goal sees, oriented so that lower is better: two pools are chosen for their price."""
         return self.usd_per_hour if question.order_by == "cost" else self.together.metric(question)
 
+    def metric_unit(self, question: Question) -> str:
+        """The unit of `metric`."""
+        return "USD/h" if question.order_by == "cost" else self.together.metric_unit(question)
+
     def cost(self, question: Question) -> Range:
         """By the hour: pools answer a load."""
         del question

@@ -107,6 +107,10 @@ class SharedDeployment:
             return max(self._fullness(), key=lambda one: one.mid).scaled(self.instances)
         return self.usd_per_hour or Range.around(float("inf"), factor=1.0)
 
+    def metric_unit(self, question: Question) -> str:
+        """The unit of `metric`."""
+        return {"latency": "s", "quality": "1/bits", "concurrency": "s per request"}.get(question.order_by, "USD/h")
+
     def _alone_s(self) -> Iterator[Range]:
         """One request alone, by tenant."""
         for need, tenant in zip(self.needs, self.question.tenants, strict=True):
