@@ -16,6 +16,7 @@ from chipwise.audit.table import Row
 from chipwise.catalog import Chip
 from chipwise.memory import visible_bytes
 from chipwise.memory.training import TrainingMemoryInput
+from chipwise.memory.training_activations import NARROW, RECOMPUTED
 from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
 from chipwise.memory.training_job import Adapter, Method, Recompute, Shard, Targets, TrainingJob, TrainingLayout
 from chipwise.memory.training_recipes import optimizers
@@ -41,9 +42,14 @@ _SHARDS: tuple[tuple[str, Shard], ...] = (
     (r"fsdp", "zero3"),
     (r"ddp|replicated|none", "none"),
 )
-_TRANSFORMERS = frozenset({"hf", "ms-swift"})
+_MODULES = r"recompute(?:_modules)?=\s*((?:`?(?:%s)\b`?,?\s*)+)" % "|".join(RECOMPUTED)
+_FORCED = r"forced[- ](?:load[- ]?)?balanc|force[d_-]*balanc"
+_TRANSFORMERS = frozenset({"hf", "hf-amp", "ms-swift"})
+_SPLITTING = frozenset({"megatron", "nemo"})
+"""Recipes that split a model beside sharding it: degrees that a row leaves out are not taken to be 1."""
 _ONE_DEVICE = frozenset({*_TRANSFORMERS, "litgpt"})
 """Recipes that leave a model on each device unless a row says otherwise."""
+HOT_EXPERT_FACTOR = 1.2
 LEAST = "least"
 """Of the defaults: as little recomputation as fits."""
 
@@ -56,6 +62,7 @@ class TrainerDefaults:
     shard: Shard
     recompute: str
     flash_attention: bool
+    sequence_parallel: bool
     adapter: Adapter
 
 
@@ -152,6 +159,7 @@ def _defaults() -> dict[str, TrainerDefaults]:
             shard=cast("Shard", row["shard"]),
             recompute=row["recompute"],
             flash_attention=row["flash_attention"] == "yes",
+            sequence_parallel=row["sequence_parallel"] == "yes",
             adapter=Adapter(rank=int(row["adapter_rank"]), targets=cast("Targets", row["adapter_targets"])),
         )
         for row in csv.DictReader(text.splitlines())
@@ -190,6 +198,7 @@ def layout_of(row: Row, devices: float, defaults: TrainerDefaults) -> TrainingLa
         ep=ep,
         dp=dp,
         shard="none" if dp * cp <= 1 else shard,
+        sequence_parallel=defaults.sequence_parallel,
         sharded_over=float(over.group(1)) if over and shard == "zero3" else None,
     )
 
@@ -201,17 +210,20 @@ def job_of(
     model, chip = where
     method, defaults = how
     micro, micros = batches_of(row, float(layout.dp))
+    precision = precision_of(row, chip)
     return TrainingJob(
         method=method,
         seq_len=row.positive("seq_len") or 1.0,
         micro_batch=micro,
         micro_batches=micros,
-        precision=precision_of(row, chip),
+        precision=precision,
         optimizer=_optimizer(row.note.lower()),
         recompute=_recompute(row, defaults),
+        recompute_modules=_modules(row),
+        hot_expert_factor=1.0 if re.search(_FORCED, row.note.lower()) else HOT_EXPERT_FACTOR,
         trainer=defaults.recipe,
         adapter=_adapter(row, defaults.adapter),
-        base_format=_base(row, model, method),
+        base_format=_base(row, model, method, precision),
         flash_attention=defaults.flash_attention and not re.search(r"flash att\w*=no", row.note.lower()),
     )
 
@@ -255,6 +267,12 @@ def _recompute(row: Row, defaults: TrainerDefaults) -> Recompute:
     return "none" if defaults.recompute == LEAST else cast("Recompute", defaults.recompute)
 
 
+def _modules(row: Row) -> tuple[str, ...] | None:
+    """The parts that the notes say are recomputed; None where they name none."""
+    found = re.search(_MODULES, row.note.lower())
+    return tuple(re.findall(r"\w+", found.group(1))) if found else None
+
+
 def _adapter(row: Row, default: Adapter) -> Adapter:
     note = row.note.lower()
     rank = re.search(_RANK, note)
@@ -270,8 +288,11 @@ def _adapter(row: Row, default: Adapter) -> Adapter:
     )
 
 
-def _base(row: Row, model: ModelSpec, method: Method) -> str | None:
-    """What a frozen base is held in where it is quantised; None: as the method does by default."""
+def _base(row: Row, model: ModelSpec, method: Method, precision: str) -> str | None:
+    """What a frozen base is held in where it is quantised; None: as the method does by default.
+
+    Trainers that multiply in 8 bits hold a frozen base in 8 bits (NeMo's `fp8_params` follows `fp8`).
+    """
     if method not in {"lora", "qlora", "dora"}:
         return None
     if model.quantisation is not None:
@@ -284,7 +305,7 @@ def _base(row: Row, model: ModelSpec, method: Method) -> str | None:
     words = re.search(r"\b(gptq|awq|hqq)\b(?: (int\d))?", note)
     if words is not None:
         return format_named(f"{words.group(1)}-{words.group(2) or 'int4'}")
-    return format_named("fp8") if method == "lora" and row.text("precision").lower() in {"fp8", "mxfp8"} else None
+    return format_named("fp8") if method == "lora" and precision in NARROW else None
 
 
 def mean_tokens(row: Row, chips: float) -> float | None:
@@ -307,8 +328,9 @@ def mean_tokens(row: Row, chips: float) -> float | None:
 
 def _settled(case: Case, defaults: TrainerDefaults) -> Case:
     """What the row leaves open: the layout, where no degree is stated; recomputation, where memory decides."""
-    open_layout = not any(case.row.text(name) for name in ("tp", "pp", "cp", "dp", "fsdp_or_zero"))
-    if open_layout and case.chips * case.chip.cores > 1 and case.trainer not in _ONE_DEVICE:
+    open_layout = not any(case.row.text(name) for name in ("tp", "pp", "cp", "dp"))
+    stated = case.row.text("fsdp_or_zero") and case.trainer not in _SPLITTING
+    if open_layout and not stated and case.chips * case.chip.cores > 1 and case.trainer not in _ONE_DEVICE:
         case = replace(case, layout=_planned(case))
         micro, micros = batches_of(case.row, float(case.layout.dp))
         case = replace(case, job=replace(case.job, micro_batch=micro, micro_batches=micros))

@@ -6,24 +6,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from chipwise.memory.training_activations import activation_bytes, held_format
 from chipwise.memory.training_job import TrainingJob, TrainingLayout, training_shards
 from chipwise.memory.training_recipes import Optimizer, Recipe, optimizer_of, recipe_of
 from chipwise.memory.training_shapes import (
+    ELEMENT_BYTES,
     DeviceParams,
-    SavedElements,
     adapter_params,
     device_params,
     embedding_params,
-    saved_elements,
 )
 from chipwise.model import ModelSpec
 from chipwise.parallelism import LayerShards, Number
 from chipwise.precision import bytes_per_param
 
-NARROW = frozenset({"fp8", "mxfp8", "nvfp4", "mxfp4"})
-ELEMENT_BYTES = 2.0
 ADAPTER_BYTES = 4.0
-SCORE_BYTES = 5.0
 GATHERED_LAYERS = 2.0
 
 
@@ -117,69 +114,20 @@ def shard_counts(shard: str, replicas: Number) -> tuple[Number, Number, Number]:
     )
 
 
-def in_flight(*, pp: Number, vp: Number, micro_batches: Number) -> Number:
-    """Micro-batches whose activations the first stage holds at once; never more than there are.
+def _gathered(params: DeviceParams, shards: LayerShards, given: TrainingMemoryInput, recipe: Recipe) -> Number:
+    """What fully sharded weights bring back: the layer at work and the next one, and the embedding or head once.
 
-    pp with 1F1B, `pp (1 + (pp - 1) / (pp vp))` when stages are interleaved.
-
-    Source: Korthikanti et al., 2022, arXiv:2205.05198, section 4.2.3.
-
-    >>> float(in_flight(pp=8, vp=1, micro_batches=64)), float(in_flight(pp=8, vp=2, micro_batches=64))
-    (8.0, 11.5)
+    The gradients of the layer at work are whole too until they are reduced.
     """
-    pp, vp = np.asarray(pp, dtype=float), np.asarray(vp, dtype=float)
-    held = np.where(vp > 1, pp + (pp - 1.0) / np.maximum(vp, 1.0), pp)
-    return np.minimum(held, np.maximum(micro_batches, 1.0))
-
-
-def kept_elements(saved: SavedElements, job: TrainingJob) -> Number:
-    """Elements one token keeps on one device until its backward pass.
-
-    Full recomputation keeps layer inputs. Selective recomputes what is cheap: attention scores and the outputs of
-    the activation function. Adapters on attention alone leave nothing of the MLP's inputs to keep. In 8 and 4 bit
-    training the inputs of matrices (norm outputs, the MLP's last input) are kept in one byte instead of two.
-    """
-    if job.recompute == "full":
-        return saved.checkpoint
-    inner = saved.inner + saved.routed
-    if job.recompute == "selective":
-        return saved.stream + inner - saved.products
-    if job.adapts and job.adapter.targets != "all-linear":
-        return saved.stream * 0.75 + inner - saved.products
-    narrow = saved.stream / 2.0 + saved.products if job.precision in NARROW else 0.0
-    return saved.stream + inner - narrow / 2.0
-
-
-def activation_bytes(
-    *, saved: SavedElements, shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe
-) -> Number:
-    """Peak of activations: the first stage with its micro-batches in flight, or the last with one and the logits.
-
-    Full recomputation adds one layer brought back. Without a fused attention kernel the scores of every layer
-    (one layer when recomputed) are kept: heads x context a token.
-    """
-    tokens = job.tokens_per_micro_batch / layout.cp
-    unit = ELEMENT_BYTES * recipe.activation_factor
-    frozen_codes = job.adapts and _base_bytes(job) < ELEMENT_BYTES and job.recompute != "full"
-    kept = kept_elements(saved, job) * unit * (recipe.quantised_factor if frozen_codes else 1.0)
-    scores = (0.0 if job.flash_attention else SCORE_BYTES) * saved.scores * job.seq_len
-    layers = sum((layer.count for layer in shards.layers), start=0.0)
-    working = (saved.layer * unit + scores / np.maximum(layers, 1.0)) if job.recompute == "full" else 0.0
-    kept = kept + (0.0 if job.recompute != "none" else scores)
-    held = in_flight(pp=layout.pp, vp=layout.vp, micro_batches=job.micro_batches)
-    fused = recipe.fused_loss > 0 if job.fused_loss is None else job.fused_loss
-    vocabulary = max((gemm.rows_out for gemm in shards.outer if gemm.part == "head"), default=0.0, key=np.max)
-    logits = vocabulary * (0.0 if fused else recipe.logits_bytes)
-    last = kept + np.maximum(working, logits)
-    return tokens * np.maximum(np.where(np.asarray(layout.pp) > 1, held * kept + working, 0.0), last)
-
-
-def _gathered(params: DeviceParams, shards: LayerShards, layout: TrainingLayout, recipe: Recipe) -> Number:
-    """FSDP brings back the layer it works on and the next one, and the embedding or head once."""
-    if layout.shard != "zero3":
-        return 0.0
+    layout = given.layout
     layers = np.maximum(sum((layer.count for layer in shards.layers), start=0.0), 1.0)
-    return (GATHERED_LAYERS * (params.dense + params.expert) / layers + params.outer) * recipe.gather_bytes
+    inner = params.dense + params.expert
+    buckets = recipe.bucket_bytes * (np.asarray(layout.replicas) > 1)
+    if layout.shard != "zero3":
+        return 0.0 if given.job.adapts else buckets
+    live = np.minimum(np.maximum(GATHERED_LAYERS * inner / layers, recipe.live_params), inner)
+    own = 0.0 if given.job.adapts else inner / layers
+    return (live + params.outer) * recipe.gather_bytes + own * ELEMENT_BYTES
 
 
 def _shard_widths(layout: TrainingLayout) -> tuple[Number, Number]:
@@ -202,6 +150,19 @@ def _trained_states(params: DeviceParams, layout: TrainingLayout, recipe: Recipe
     )
 
 
+def _trained_count(params: DeviceParams, layout: TrainingLayout) -> Number:
+    """Parameters that one device updates."""
+    dense, expert = (shard_counts(layout.shard, width)[2] for width in _shard_widths(layout))
+    return (params.dense + params.outer) / dense + params.expert / expert
+
+
+def _at_load(params: DeviceParams, own: StateBytes, recipe: Recipe, layout: TrainingLayout) -> Number:
+    """What loading a checkpoint takes beyond the states: all weights beside the shard, before gradients are there."""
+    if layout.shard != "zero3" or not recipe.whole_at_load:
+        return 0.0
+    return params.total * recipe.gather_bytes - own.gradients_bytes - own.optimizer_bytes
+
+
 def _frozen_weights(params: DeviceParams, layout: TrainingLayout, weight_bytes: float) -> Number:
     dense, expert = _shard_widths(layout)
     cut = layout.shard == "zero3"
@@ -209,20 +170,17 @@ def _frozen_weights(params: DeviceParams, layout: TrainingLayout, weight_bytes: 
     return own * weight_bytes + params.outer * ELEMENT_BYTES / (dense if cut else 1.0)
 
 
-def _base_bytes(job: TrainingJob) -> float:
-    held = job.base_format or ("nf4" if job.method == "qlora" else "bf16")
-    return bytes_per_param(held)
-
-
-def _adapter_bytes(shards: LayerShards, job: TrainingJob, optimizer: Optimizer) -> Number:
-    """Adapters with their gradients and fp32 moments.
+def _adapter_bytes(shards: LayerShards, given: TrainingMemoryInput, optimizer: Optimizer) -> Number:
+    """Adapters with their gradients and fp32 moments, each over the devices that share it.
 
     The low-rank ones are held in fp32, copies of embedding and head in bf16. DoRA's magnitudes are lost in rounding.
     """
-    states = (optimizer.moments * ADAPTER_BYTES + optimizer.state_bytes) * (1.0 - optimizer.on_host)
+    job = given.job
+    weights, gradients, states = shard_counts(given.layout.shard, _shard_widths(given.layout)[0])
+    moments = (optimizer.moments * ADAPTER_BYTES + optimizer.state_bytes) * (1.0 - optimizer.on_host) / states
     copies = embedding_params(shards) if job.adapter.train_embeddings else 0.0
-    return adapter_params(shards, job.adapter) * (2.0 * ADAPTER_BYTES + states) + copies * (
-        2.0 * ELEMENT_BYTES + states
+    return adapter_params(shards, job.adapter) * (ADAPTER_BYTES / weights + ADAPTER_BYTES / gradients + moments) + (
+        copies * (ELEMENT_BYTES / weights + ELEMENT_BYTES / gradients + moments)
     )
 
 
@@ -276,18 +234,18 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
     recipe, optimizer = given.coefficients or recipe_of(job), optimizer_of(job)
     shards = training_shards(given.model, layout)
     params = device_params(shards)
-    saved = saved_elements(shards, layout)
-    activations = activation_bytes(saved=saved, shards=shards, layout=layout, job=job, recipe=recipe)
+    activations = activation_bytes(shards, layout, job, recipe)
     if job.adapts:
-        frozen = _frozen_weights(params, layout, _base_bytes(job))
+        frozen = _frozen_weights(params, layout, bytes_per_param(held_format(job)))
         own = StateBytes(weights_bytes=frozen, gradients_bytes=0.0, optimizer_bytes=0.0)
-        adapters = _adapter_bytes(shards, job, optimizer)
+        adapters = _adapter_bytes(shards, given, optimizer)
     else:
         own = _offloaded(_trained_states(params, layout, recipe, optimizer), job)
         adapters = 0.0
     others = _roles(given, recipe, optimizer)
     filled = np.where((recipe.gradients_persist > 0) | (np.asarray(job.micro_batches) > 1), 0.0, own.gradients_bytes)
-    activations = np.maximum(activations - filled, 0.0)
+    update = 0.0 if job.adapts else recipe.step_bytes * _trained_count(params, layout)
+    activations = np.maximum(activations - filled, np.maximum(update, _at_load(params, own, recipe, layout)))
     return TrainingMemory(
         weights_bytes=own.weights_bytes + others.weights_bytes,
         gradients_bytes=own.gradients_bytes + others.gradients_bytes,
@@ -297,5 +255,5 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
         cache_bytes=given.roles.generation_cache_bytes,
         overhead_bytes=recipe.fixed_bytes
         + recipe.slack_fraction * activations
-        + _gathered(params, shards, layout, recipe),
+        + _gathered(params, shards, given, recipe),
     )

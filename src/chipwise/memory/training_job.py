@@ -93,6 +93,10 @@ class TrainingJob:
     flash_attention: bool = True
     fused_loss: bool | None = None
     offload: Offload = "none"
+    recompute_modules: tuple[str, ...] | None = None
+    """Parts that selective recomputation brings back (`training_activations.RECOMPUTED`); None: what is cheap."""
+    hot_expert_factor: float = 1.0
+    """Tokens that the busiest device's experts get over the mean; 1 where routing is forced to be even."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

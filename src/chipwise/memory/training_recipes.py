@@ -18,11 +18,13 @@ class Recipe:
 
     `master_bytes` is a copy of the weights in fp32 beside them; `moment_bytes` is the width of one optimizer moment.
     `gradients_persist`: 1 where gradients have a buffer of their own; 0 where they fill what activations free.
-    `logits_bytes` is held for one logit at the peak of an unfused loss. `activation_factor` multiplies the
-    elements that `saved_elements` counts (casts and copies), `fixed_bytes` is the framework, its kernels and its
-    communication buffers, `slack_fraction` what the allocator loses. `quantised_factor` multiplies activations over a
-    quantised frozen base, whose kernels keep every input. Measured peaks lie between `low_fraction` and
-    `high_fraction` of the prediction 8 times in 10.
+    `gather_bytes` is the width of a weight that is brought back; `live_params` are brought back at once (0: two
+    layers), `whole_at_load`: all of them while a checkpoint is read. `norm_bytes`, `fused_activation`, `routed_outputs`, `adapter_input_bytes` and `quantised_inputs` (of what
+    enters a frozen matrix of few bits) are what its kernels leave, see `training_shapes.Kernels`. `logits_bytes` is
+    held for one logit at the peak of an unfused loss, `step_bytes` for one trained parameter while it is updated. `activation_factor` multiplies what is counted (casts, copies),
+    `fixed_bytes` is the framework and its kernels, `bucket_bytes` the buffers that gradients of several devices pass
+    through, `slack_fraction` what the allocator loses. Measured peaks lie between `low_fraction` and `high_fraction`
+    of the prediction 8 times in 10.
     """
 
     name: str
@@ -31,13 +33,21 @@ class Recipe:
     master_bytes: float
     moment_bytes: float
     gradients_persist: float
-    fused_loss: float
     gather_bytes: float
-    activation_factor: float
+    live_params: float
+    whole_at_load: float
+    norm_bytes: float
+    fused_activation: float
+    routed_outputs: float
+    adapter_input_bytes: float
+    quantised_inputs: float
+    fused_loss: float
     logits_bytes: float
+    step_bytes: float
+    activation_factor: float
     fixed_bytes: float
+    bucket_bytes: float
     slack_fraction: float
-    quantised_factor: float
     low_fraction: float
     high_fraction: float
 
