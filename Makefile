@@ -50,7 +50,7 @@ check-full: lint  ## everything: lint, all tests, coverage of 90 % and more
 bench: $(STAMP)  ## how fast chipwise itself is: every script of benchmarks/
 	@shopt -s nullglob; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-calibrate: $(STAMP)  ## fit perf/data to the published measurements beside the repository, cross-validate (15 minutes)
+calibrate: $(STAMP)  ## fit perf/data and memory/data to the published measurements beside the repository, cross-validate (15 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m calibrate $(PARTS)
 
 docs: $(STAMP)  ## write the generated pages of docs/

@@ -1,4 +1,4 @@
-"""`python -m calibrate [serving|training]`: fit, cross-validate, write perf/data and the score pages of docs/decisions.
+"""`python -m calibrate [serving|training|memory]`: fit, cross-validate, write the tables and docs/decisions.
 
 The measurements stand in the folder `shared` beside the repository; without it nothing is done, aloud.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TRUTH = ROOT.parent / "shared" / "truth"
 DATA = ROOT / "src" / "chipwise" / "perf" / "data"
+MEMORY = ROOT / "src" / "chipwise" / "memory" / "data"
 NOTES = ROOT / "docs" / "decisions"
 WORKERS, ITERATIONS = 2, 10
 _NOTE = "<!-- written by `make calibrate`: do not edit -->\n\n"
@@ -75,11 +76,19 @@ def training() -> None:
     _write("training-scores.md", "# Training: scores of the calibration", pages)
 
 
-PARTS = {"serving": serving, "training": training}
+def memory() -> None:
+    """The numbers that training memory shares over trainers, and their scores."""
+    from calibrate import training_memory as fitted
+
+    pages = fitted.calibrate(TRUTH, MEMORY / "training_fitted.csv")
+    _write("training-memory-scores.md", "# Training memory: scores of the calibration", pages)
+
+
+PARTS = {"serving": serving, "training": training, "memory": memory}
 
 
 def main(asked: list[str]) -> int:
-    """Run the parts that are asked, or both."""
+    """Run the parts that are asked, or all."""
     if not TRUTH.is_dir():
         say(f"calibrate: skipped, the published measurements are not there (the folder {TRUTH.parent.name} beside it)")
         return 0

@@ -25,7 +25,7 @@ from chipwise.catalog import load_catalog
 from chipwise.errors import ChipwiseError
 from chipwise.memory.training import TrainingMemory, training_memory
 from chipwise.memory.training_fitting import training_fits
-from chipwise.memory.training_recipes import recipe_of
+from chipwise.memory.training_recipes import fitted
 from chipwise.perf.hardware import Hardware, hardware_of
 from chipwise.perf.training import TrainingArrays, TrainingInput, step_arrays, term_seconds
 from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
@@ -200,8 +200,8 @@ def _of_memory(metric: str, found: _Answer, labels: dict[str, str]) -> Predictio
         for name in memory.__slots__
         if float(getattr(memory, name))
     }
-    recipe, room = recipe_of(found.case.job), found.case.capacity_bytes
-    ends = (total * recipe.low_fraction, total, total * recipe.high_fraction)
+    numbers, room = fitted(), found.case.capacity_bytes
+    ends = (total * numbers.low_fraction, total, total * numbers.high_fraction)
     if metric == "peak_mem_gib":
         low, mid, high = (size / GIB for size in ends)
         return Prediction(low=low, mid=mid, high=high, evidence="calibrated", terms=terms, labels=labels)

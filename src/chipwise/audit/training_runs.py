@@ -19,7 +19,7 @@ from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_activations import NARROW, RECOMPUTED
 from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
 from chipwise.memory.training_job import Adapter, Method, Recompute, Shard, Targets, TrainingJob, TrainingLayout
-from chipwise.memory.training_recipes import optimizers
+from chipwise.memory.training_recipes import optimizers, recipes
 from chipwise.model import ModelSpec
 from chipwise.precision import capability
 
@@ -42,14 +42,13 @@ _SHARDS: tuple[tuple[str, Shard], ...] = (
     (r"fsdp", "zero3"),
     (r"ddp|replicated|none", "none"),
 )
-_MODULES = r"recompute(?:_modules)?=\s*((?:`?(?:%s)\b`?,?\s*)+)" % "|".join(RECOMPUTED)
+_MODULES = rf"recompute(?:_modules)?=\s*((?:`?(?:{'|'.join(RECOMPUTED)})\b`?,?\s*)+)"
 _FORCED = r"forced[- ](?:load[- ]?)?balanc|force[d_-]*balanc"
 _TRANSFORMERS = frozenset({"hf", "hf-amp", "ms-swift"})
 _SPLITTING = frozenset({"megatron", "nemo"})
 """Recipes that split a model beside sharding it: degrees that a row leaves out are not taken to be 1."""
 _ONE_DEVICE = frozenset({*_TRANSFORMERS, "litgpt"})
 """Recipes that leave a model on each device unless a row says otherwise."""
-HOT_EXPERT_FACTOR = 1.2
 LEAST = "least"
 """Of the defaults: as little recomputation as fits."""
 
@@ -110,7 +109,7 @@ def case_of(row: Row, context: Context) -> Case:
         row=row,
         model=model,
         chip=chip,
-        trainer=defaults.recipe,
+        trainer=recipes()[defaults.recipe].family,
         layout=layout,
         job=job_of(row, (model, chip), layout, (method, defaults)),
         mean_tokens=mean_tokens(row, chips),
@@ -220,7 +219,7 @@ def job_of(
         optimizer=_optimizer(row.note.lower()),
         recompute=_recompute(row, defaults),
         recompute_modules=_modules(row),
-        hot_expert_factor=1.0 if re.search(_FORCED, row.note.lower()) else HOT_EXPERT_FACTOR,
+        even_routing=re.search(_FORCED, row.note.lower()) is not None,
         trainer=defaults.recipe,
         adapter=_adapter(row, defaults.adapter),
         base_format=_base(row, model, method, precision),

@@ -8,7 +8,7 @@ import numpy as np
 
 from chipwise.memory.training_activations import activation_bytes, held_format
 from chipwise.memory.training_job import TrainingJob, TrainingLayout, training_shards
-from chipwise.memory.training_recipes import Optimizer, Recipe, optimizer_of, recipe_of
+from chipwise.memory.training_recipes import Fitted, Optimizer, Recipe, fitted, optimizer_of, recipe_of
 from chipwise.memory.training_shapes import (
     ELEMENT_BYTES,
     DeviceParams,
@@ -41,13 +41,14 @@ class RolesInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemoryInput:
-    """A job of `model` laid out on devices; `coefficients` beats the recipe the job names (calibration only)."""
+    """A job of `model` laid out on devices; `recipe` and `fitted` beat what the tables hold (calibration only)."""
 
     model: ModelSpec
     layout: TrainingLayout
     job: TrainingJob
     roles: RolesInput = field(default_factory=RolesInput)
-    coefficients: Recipe | None = None
+    recipe: Recipe | None = None
+    fitted: Fitted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,10 +232,10 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
         UnknownNameError: a trainer, an optimizer or a format that is not known.
     """
     layout, job = given.layout, given.job
-    recipe, optimizer = given.coefficients or recipe_of(job), optimizer_of(job)
+    recipe, optimizer, numbers = given.recipe or recipe_of(job), optimizer_of(job), given.fitted or fitted()
     shards = training_shards(given.model, layout)
     params = device_params(shards)
-    activations = activation_bytes(shards, layout, job, recipe)
+    activations = activation_bytes(shards, layout, job, recipe, numbers)
     if job.adapts:
         frozen = _frozen_weights(params, layout, bytes_per_param(held_format(job)))
         own = StateBytes(weights_bytes=frozen, gradients_bytes=0.0, optimizer_bytes=0.0)
@@ -253,7 +254,8 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
         activations_bytes=activations,
         adapters_bytes=adapters,
         cache_bytes=given.roles.generation_cache_bytes,
-        overhead_bytes=recipe.fixed_bytes
-        + recipe.slack_fraction * activations
+        overhead_bytes=numbers.process_bytes
+        + numbers.group_bytes * (np.asarray(layout.devices) > 1)
+        + numbers.slack_fraction * activations
         + _gathered(params, shards, given, recipe),
     )

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from chipwise.memory.training_job import TrainingJob, TrainingLayout
-from chipwise.memory.training_recipes import Recipe
+from chipwise.memory.training_recipes import Fitted, Recipe
 from chipwise.memory.training_shapes import ELEMENT_BYTES, Kernels, Saved, adapter_inputs, saved_by
 from chipwise.parallelism import LayerShards, Number
 from chipwise.precision import bytes_per_param
 
 NARROW = frozenset({"fp8", "mxfp8", "nvfp4", "mxfp4"})
-SCORE_BYTES = 5.0
-"""Of one attention score without a fused kernel: its softmax in 16 bits, what dropout makes of it, and the mask."""
+SCORE_GRADIENT_BYTES = 10.0
+"""Of one attention score while its layer is at work without a fused kernel: its gradients in 16 and in 32 bits."""
 RECOMPUTED: Mapping[str, tuple[str, ...]] = {
     "core_attn": ("heads",),
     "layernorm": ("norm_outputs",),
@@ -40,6 +40,9 @@ class Kept:
     heads: Number
     """Query heads, over all layers, whose scores are kept."""
     heads_working: Number
+    """Those of one layer whose scores are brought back."""
+    heads_widest: Number
+    """Those of the layer that has most."""
 
 
 def kernels_of(job: TrainingJob, recipe: Recipe) -> Kernels:
@@ -49,12 +52,12 @@ def kernels_of(job: TrainingJob, recipe: Recipe) -> Kernels:
     inputs = recipe.quantised_inputs if quantised else 0.0 if frozen else ELEMENT_BYTES
     if inputs and job.precision in NARROW and not frozen:
         inputs = ELEMENT_BYTES / 2.0
-    eager = recipe.norm_bytes > ELEMENT_BYTES
     return Kernels(
-        norm_bytes=recipe.norm_bytes + (ELEMENT_BYTES if eager and not frozen else 0.0),
+        norm_bytes=recipe.norm_bytes + (ELEMENT_BYTES if recipe.eager and not frozen else 0.0),
         input_bytes=inputs,
         adapter_bytes=recipe.adapter_input_bytes,
         fused_activation=recipe.fused_activation > 0,
+        expanded_kv=recipe.expanded_kv > 0 and job.flash_attention,
         routed_outputs=recipe.routed_outputs,
     )
 
@@ -64,8 +67,11 @@ def held_format(job: TrainingJob) -> str:
     return job.base_format or ("nf4" if job.method == "qlora" else "bf16")
 
 
-def _layers(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, kernels: Kernels) -> list[tuple[Number, Saved]]:
-    hot = job.hot_expert_factor
+def _layers(
+    shards: LayerShards, layout: TrainingLayout, job: TrainingJob, how: tuple[Kernels, Fitted]
+) -> list[tuple[Number, Saved]]:
+    kernels, fitted = how
+    hot = 1.0 if job.even_routing else fitted.hot_expert_factor
     found = []
     for layer in shards.layers:
         saved = saved_by(layer, hidden=shards.hidden_size, layout=layout, kernels=kernels)
@@ -76,7 +82,7 @@ def _layers(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, kerne
     return found
 
 
-def kept_by(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe) -> Kept:
+def kept_by(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe, fitted: Fitted) -> Kept:
     """What one token leaves on one device under the job's recomputation.
 
     Full recomputation keeps the inputs of layers, and works on one layer at a time; selective recomputation drops the
@@ -86,16 +92,24 @@ def kept_by(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recip
     total = Saved()
     working: Number = 0.0
     heads_working: Number = 0.0
-    for count, saved in _layers(shards, layout, job, kernels_of(job, recipe)):
+    heads_widest: Number = 0.0
+    for count, saved in _layers(shards, layout, job, (kernels_of(job, recipe), fitted)):
         left = saved.without(dropped)
         total = total.plus(left.times(count))
         working = np.maximum(working, saved.total - left.total)
         heads_working = np.maximum(heads_working, saved.heads - left.heads)
+        heads_widest = np.maximum(heads_widest, saved.heads)
     inputs: Number = 0.0
-    if job.recompute == "full":
+    if job.recompute == "full" and not recipe.host_checkpoints:
         cut = layout.tp if layout.sequence_parallel else 1.0
         inputs = sum((layer.count for layer in shards.layers), start=0.0) * shards.hidden_size * ELEMENT_BYTES / cut
-    return Kept(between=total.total + inputs, working=working, heads=total.heads, heads_working=heads_working)
+    return Kept(
+        between=total.total + inputs,
+        working=working,
+        heads=total.heads,
+        heads_working=heads_working,
+        heads_widest=heads_widest,
+    )
 
 
 def recomputed(job: TrainingJob) -> tuple[str, ...]:
@@ -130,17 +144,21 @@ def logits_bytes(shards: LayerShards, job: TrainingJob, recipe: Recipe) -> Numbe
     return vocabulary * (0.0 if fused else recipe.logits_bytes)
 
 
-def activation_bytes(shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe) -> Number:
+def activation_bytes(
+    shards: LayerShards, layout: TrainingLayout, job: TrainingJob, recipe: Recipe, fitted: Fitted
+) -> Number:
     """Peak of activations: the first stage with its micro-batches in flight, or the last with one and the logits.
 
-    Full recomputation adds one layer brought back, or the logits where they are more. Without a fused attention
-    kernel the scores of every layer (of one when recomputed) are kept: heads x context a token.
+    Recomputation adds one layer brought back, or the logits where they are more. Without a fused attention kernel
+    the scores of every layer (of one when recomputed) are kept: heads x context a token.
     """
     tokens = job.tokens_per_micro_batch / layout.cp
-    kept = kept_by(shards, layout, job, recipe)
-    scores = (0.0 if job.flash_attention else SCORE_BYTES) * job.seq_len
-    between = recipe.activation_factor * kept.between + scores * kept.heads
-    working = recipe.activation_factor * kept.working + scores * kept.heads_working
+    kept = kept_by(shards, layout, job, recipe, fitted)
+    plain = 0.0 if job.flash_attention else job.seq_len
+    factor = fitted.eager_factor if recipe.eager else fitted.fused_factor
+    between = factor * kept.between + recipe.score_bytes * plain * kept.heads
+    at_work = recipe.score_bytes * kept.heads_working + SCORE_GRADIENT_BYTES * kept.heads_widest
+    working = factor * kept.working + plain * at_work
     held = in_flight(pp=layout.pp, vp=layout.vp, micro_batches=job.micro_batches)
     last = between + np.maximum(working, logits_bytes(shards, job, recipe))
     return tokens * np.maximum(np.where(np.asarray(layout.pp) > 1, held * between + working, 0.0), last)

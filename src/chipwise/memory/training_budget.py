@@ -11,8 +11,7 @@ import numpy as np
 from chipwise.memory.fitting import Change
 from chipwise.memory.serving import MemoryBudget
 from chipwise.memory.training import TrainingMemoryInput, training_memory
-from chipwise.memory.training_fitting import USABLE_FRACTION
-from chipwise.memory.training_recipes import spread_of
+from chipwise.memory.training_recipes import fitted
 from chipwise.parallelism import Number
 
 
@@ -47,7 +46,7 @@ def size_training(
         Numbers of the broadcast shape of the question.
     """
     memory = training_memory(given)
-    reserved = (1.0 - USABLE_FRACTION) * capacity_bytes
+    reserved = (1.0 - fitted().usable_fraction) * capacity_bytes
     left = capacity_bytes - reserved - memory.total_bytes * devices_per_chip
     budget = MemoryBudget(
         capacity_bytes=capacity_bytes,
@@ -63,9 +62,11 @@ def size_training(
         gradients_bytes=memory.gradients_bytes * devices_per_chip,
         optimizer_bytes=memory.optimizer_bytes * devices_per_chip,
     )
-    low, high = spread_of(given.job)
     return TrainingMemoryAnswer(
-        budget=budget, shortfall_bytes=np.maximum(-left, 0.0), low_fraction=low, high_fraction=high
+        budget=budget,
+        shortfall_bytes=np.maximum(-left, 0.0),
+        low_fraction=fitted().low_fraction,
+        high_fraction=fitted().high_fraction,
     )
 
 
@@ -104,6 +105,6 @@ def training_changes(
     for change, costs, tried in _changed(given):
         after = float(training_memory(tried).total_bytes) * devices_per_chip
         if after < before:
-            enough = after <= USABLE_FRACTION * capacity_bytes
+            enough = after <= fitted().usable_fraction * capacity_bytes
             found.append(Change(change=change, frees_bytes=before - after, costs=costs, enough=enough))
     return tuple(found)

@@ -9,19 +9,20 @@ import numpy as np
 
 from chipwise.memory.training import TrainingMemoryInput, training_memory
 from chipwise.memory.training_job import Recompute, Shard, TrainingJob, TrainingLayout, layout_problem
+from chipwise.memory.training_recipes import fitted
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Number, tp_problem
 
-USABLE_FRACTION = 0.97
 MODES: tuple[Recompute, ...] = ("none", "selective", "full")
 
 
 def training_fits(given: TrainingMemoryInput, capacity_bytes: Number) -> Number:
-    """True where the fullest device holds the step: `total_bytes <= USABLE x capacity_bytes`, what the driver reports.
+    """True where the fullest device holds the step: `total_bytes <= usable x capacity_bytes`, what the driver reports.
 
     The rest is the driver's context, which no trainer counts, and what no allocator can hand out.
     """
-    return np.asarray(training_memory(given).total_bytes <= USABLE_FRACTION * capacity_bytes)
+    usable_fraction = (given.fitted or fitted()).usable_fraction
+    return np.asarray(training_memory(given).total_bytes <= usable_fraction * capacity_bytes)
 
 
 def least_recompute(given: TrainingMemoryInput, capacity_bytes: float) -> TrainingMemoryInput:

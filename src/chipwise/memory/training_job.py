@@ -95,8 +95,8 @@ class TrainingJob:
     offload: Offload = "none"
     recompute_modules: tuple[str, ...] | None = None
     """Parts that selective recomputation brings back (`training_activations.RECOMPUTED`); None: what is cheap."""
-    hot_expert_factor: float = 1.0
-    """Tokens that the busiest device's experts get over the mean; 1 where routing is forced to be even."""
+    even_routing: bool = False
+    """Every expert gets as many tokens as the next: a benchmark may force it; else the busiest device gets more."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

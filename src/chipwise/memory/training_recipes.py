@@ -11,45 +11,76 @@ from importlib import resources
 from chipwise.errors import UnknownNameError
 from chipwise.memory.training_job import ADAPTER_METHODS, TrainingJob
 
+_ACTIVATION_BYTES = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """What no document says, fitted on the peaks of all trainers together.
+
+    `eager_factor` and `fused_factor` multiply what kernels are counted to leave. `process_bytes` is what one process
+    takes before a step, `group_bytes` what more it takes where several devices talk. `slack_fraction` of the
+    activations is lost in the allocator. `hot_expert_factor` is what the busiest device's experts get over the mean
+    where routing is not forced to be even. Measured peaks lie between `low_fraction` and `high_fraction` of the
+    prediction 8 times in 10. A step fits a device where it takes at most `usable_fraction` of what the driver reports.
+    """
+
+    eager_factor: float
+    fused_factor: float
+    process_bytes: float
+    group_bytes: float
+    slack_fraction: float
+    hot_expert_factor: float
+    low_fraction: float
+    high_fraction: float
+    usable_fraction: float
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a trainer keeps for one trained parameter, in bytes, and for the step around it.
+    """What a trainer keeps for one trained parameter, in bytes, and what its kernels leave.
 
-    `master_bytes` is a copy of the weights in fp32 beside them; `moment_bytes` is the width of one optimizer moment.
-    `gradients_persist`: 1 where gradients have a buffer of their own; 0 where they fill what activations free.
-    `gather_bytes` is the width of a weight that is brought back; `live_params` are brought back at once (0: two
-    layers), `whole_at_load`: all of them while a checkpoint is read. `norm_bytes`, `fused_activation`, `routed_outputs`, `adapter_input_bytes` and `quantised_inputs` (of what
-    enters a frozen matrix of few bits) are what its kernels leave, see `training_shapes.Kernels`. `logits_bytes` is
-    held for one logit at the peak of an unfused loss, `step_bytes` for one trained parameter while it is updated. `activation_factor` multiplies what is counted (casts, copies),
-    `fixed_bytes` is the framework and its kernels, `bucket_bytes` the buffers that gradients of several devices pass
-    through, `slack_fraction` what the allocator loses. Measured peaks lie between `low_fraction` and `high_fraction`
-    of the prediction 8 times in 10.
+    `master_bytes` is a copy of the weights in fp32 beside them; `moment_bytes` is the width of one optimizer moment;
+    `step_bytes` are alive while a parameter is updated. `gradients_persist`: 1 where gradients have a buffer of their
+    own; 0 where they fill what activations free. `bucket_bytes` are the buffers that gradients of several devices
+    pass through. `gather_bytes` is the width of a weight that is brought back; `live_params` are brought back at once
+    (0: two layers), `whole_at_load`: all of them while a checkpoint is read; `host_checkpoints`: what full
+    recomputation keeps waits in host memory.
+
+    `norm_bytes`, `fused_activation`, `expanded_kv`, `routed_outputs`, `adapter_input_bytes` and `quantised_inputs`
+    (of what enters a frozen matrix of few bits) are what its kernels leave, see `training_shapes.Kernels`.
+    `score_bytes` of a score are kept without a fused attention kernel. `logits_bytes` is held for one logit at the
+    peak of the loss, nothing where `fused_loss` joins it with the head.
     """
 
     name: str
+    family: str
+    """The recipe whose speed is like its own."""
     weight_bytes: float
     gradient_bytes: float
     master_bytes: float
     moment_bytes: float
+    step_bytes: float
     gradients_persist: float
+    bucket_bytes: float
     gather_bytes: float
     live_params: float
     whole_at_load: float
+    host_checkpoints: float
     norm_bytes: float
     fused_activation: float
+    expanded_kv: float
     routed_outputs: float
     adapter_input_bytes: float
     quantised_inputs: float
-    fused_loss: float
+    score_bytes: float
     logits_bytes: float
-    step_bytes: float
-    activation_factor: float
-    fixed_bytes: float
-    bucket_bytes: float
-    slack_fraction: float
-    low_fraction: float
-    high_fraction: float
+    fused_loss: float
+
+    @property
+    def eager(self) -> bool:
+        """Whether it runs one kernel an operation: its norms work on a copy in 32 bits."""
+        return self.norm_bytes > _ACTIVATION_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +103,17 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 @cache
+def fitted() -> Fitted:
+    """The fitted numbers."""
+    return Fitted(**{row["name"]: float(row["value"]) for row in _rows("training_fitted.csv")})
+
+
+@cache
 def recipes() -> Mapping[str, Recipe]:
     """Every recipe by name."""
-    numbers = [one.name for one in fields(Recipe) if one.name != "name"]
+    numbers = [one.name for one in fields(Recipe) if one.name not in {"name", "family"}]
     return {
-        row["name"]: Recipe(name=row["name"], **{key: float(row[key]) for key in numbers})
+        row["name"]: Recipe(name=row["name"], family=row["family"], **{key: float(row[key]) for key in numbers})
         for row in _rows("training_recipes.csv")
     }
 
@@ -135,9 +172,3 @@ def optimizer_of(job: TrainingJob) -> Optimizer:
     if job.optimizer.lower() not in known:
         raise UnknownNameError("optimizer", job.optimizer, known)
     return known[job.optimizer.lower()]
-
-
-def spread_of(job: TrainingJob) -> tuple[float, float]:
-    """Fractions of the predicted total between which 80 % of measured peaks of this recipe lie."""
-    recipe = recipe_of(job)
-    return recipe.low_fraction, recipe.high_fraction

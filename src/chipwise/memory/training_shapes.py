@@ -84,7 +84,8 @@ class Kernels:
 
     `norm_bytes` of what enters a norm; `input_bytes` of what enters a matrix that is trained (0 where it is frozen);
     `adapter_bytes` of the copy an adapter makes of its input (0: adapters share what enters their matrix).
-    `fused_activation`: gate and activation are one kernel. `routed_outputs`: 1 where what an expert gives is weighted
+    `fused_activation`: gate and activation are one kernel. `expanded_kv`: keys and values are repeated for every query
+    head. `routed_outputs`: 1 where what an expert gives is weighted
     by its router afterwards, 0 where its input is weighted.
     """
 
@@ -92,6 +93,7 @@ class Kernels:
     input_bytes: float
     adapter_bytes: float
     fused_activation: bool
+    expanded_kv: bool
     routed_outputs: float
 
 
@@ -160,6 +162,14 @@ def _of(layer: LayerShard, part: str) -> list[GemmShard]:
     return [gemm for gemm in layer.gemms if gemm.gemm and gemm.part == part]
 
 
+def _repeated(layer: LayerShard, kernels: Kernels) -> Number:
+    """Elements that repeating keys and values for every query head adds."""
+    cache = layer.cache
+    if not kernels.expanded_kv or cache.kind in {*_SCORELESS, "mla"}:
+        return 0.0
+    return np.maximum(cache.query_heads - cache.kv_heads, 0.0) * (cache.head_dim + cache.value_head_dim)
+
+
 def saved_by(layer: LayerShard, *, hidden: int, layout: TrainingLayout, kernels: Kernels) -> Saved:
     """What one token leaves in one layer, on one device.
 
@@ -177,7 +187,8 @@ def saved_by(layer: LayerShard, *, hidden: int, layout: TrainingLayout, kernels:
     if layer.cache.kind == "mla":
         up_projected = sum((g.rows_out for g in attention if not g.reduced and g.cols_in < hidden), start=0.0)
     kept = sum((gemm.cols_in if gemm.reduced else gemm.rows_out for gemm in attention), start=0.0)
-    visits, experts = 0.0, []
+    visits: Number = 0.0
+    experts: list[GemmShard] = []
     if layer.experts is not None:
         experts = [gemm for gemm in layer.experts.gemms if gemm.gemm]
         visits = layer.experts.per_token / np.minimum(layout.ep, cut)
@@ -185,7 +196,7 @@ def saved_by(layer: LayerShard, *, hidden: int, layout: TrainingLayout, kernels:
     return Saved(
         norm_inputs=norms * hidden * kernels.norm_bytes / cut,
         norm_outputs=norms * hidden * kernels.input_bytes / cut,
-        attention=ELEMENT_BYTES * (kept - up_projected),
+        attention=ELEMENT_BYTES * (kept - up_projected + _repeated(layer, kernels)),
         up_projected=ELEMENT_BYTES * up_projected,
         mlp=_gate_outputs(dense, kernels),
         mlp_products=_products(dense, kernels),
