@@ -211,6 +211,8 @@ def _asked(row: Row, engine: Engine, model: ModelSpec, device: Device, split: Sp
         graph_max_batch=limits.graph_batch,
         nvlink=device.nvlink,
         devices_per_chip=device.chip.cores if device.chip else 1,
+        lora_adapters=0 if said.lora_rank is None else 1,
+        lora_rank=int(said.lora_rank or 0),
         draft_tokens=said.draft_tokens if model.mtp else 0,
     )
 
@@ -353,10 +355,10 @@ def _figure(metric: str, sized: Sized) -> tuple[float, float, float]:
     if metric == "kv_mem_gib":
         return room - error, room, room + error
     figures = {
-        "weights_gib": (float(answer.budget.weights_bytes) / GIB, _around(weights_error(sized.asked.shards, profile))),
+        "weights_gib": (float(answer.budget.weights_bytes + answer.budget.adapters_bytes) / GIB, _around(weights_error(sized.asked.shards, profile))),
         "kv_tokens": (float(answer.kv_cache_tokens), tokens),
         "activation_gib": (float(answer.activations_total_bytes) / GIB, _around(profile.activations_error)),
-        "cudagraph_gib": (float(answer.graphs_total_bytes) / GIB, _around(profile.overhead_error)),
+        "cudagraph_gib": (float(answer.graphs_total_bytes) / GIB, _around(profile.graphs_error)),
     }
     if metric not in figures:
         raise SkipError(METRIC_NOT_COVERED)
@@ -394,7 +396,7 @@ def _starts(sized: Sized, answer: MemoryAnswer, *, refuses: bool | None = None) 
     least = float(answer.need_bytes) if (sized.refuses if refuses is None else refuses) else 1.0
     beside = float(answer.reserve_room_bytes) if sized.refuses else 0.0
     pool_error = float(answer.error_bytes)
-    graphs_error = sized.profile.overhead_error * float(answer.graphs_total_bytes) if sized.refuses else 0.0
+    graphs_error = sized.profile.graphs_error * float(answer.graphs_total_bytes) if sized.refuses else 0.0
     low, mid, high = (
         float(answer.room_bytes) + sign * pool_error >= least and beside + sign * graphs_error >= 0
         for sign in (-1, 0, 1)

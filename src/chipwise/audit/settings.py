@@ -26,7 +26,11 @@ _PATTERNS = {
     "utilization": r"(?:gpu[_-]mem(?:ory[_-]utilization)?|mem[_-]fraction[_-]static)[\s=:]+(0?\.\d+)",
     "requests": r"(?<![\w.])(\d+) requests\b",
     "draft": r"\bmtp n[\s=:]*(\d+)",
+    "lora_rank": r"max[_-]lora[_-]rank[\s=:]+(\d+)",
 }
+_LORA_ON = r"\b(?:turns? lora on|enable[_-]lora(?:[\s=:]+true)?)\b"
+LORA_RANK = 16.0
+"""vLLM's `max_lora_rank` where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +43,18 @@ class Settings:
     requests: float | None = None
     draft_tokens: int = 0
     eager: bool = False
+    lora_rank: float | None = None
+    """Of the slot that adapters take; None where they are off."""
 
 
 def settings_of(row: Row) -> Settings:
     """The settings in a row's notes and columns.
 
-    >>> settings_of(Row(number=1, cells={"note": "max_num_seqs=439 gpu_mem=0.8870 eager=true"}))
-    Settings(sequences=439.0, chunk_tokens=None, utilization=0.887, requests=None, draft_tokens=0, eager=True)
+    >>> settings_of(Row(number=1, cells={"note": "turns LoRA on"})).lora_rank
+    16.0
+    >>> said = settings_of(Row(number=1, cells={"note": "max_num_seqs=439 gpu_mem=0.8870 eager=true"}))
+    >>> said.sequences, said.utilization, said.eager
+    (439.0, 0.887, True)
     """
     note = row.note.lower()
     found = {name: _first(pattern, note) for name, pattern in _PATTERNS.items()}
@@ -56,6 +65,7 @@ def settings_of(row: Row) -> Settings:
         utilization=percent / 100.0 if percent else found["utilization"],
         requests=found["requests"],
         draft_tokens=int(found["draft"] or 0),
+        lora_rank=found["lora_rank"] or (LORA_RANK if re.search(_LORA_ON, note) else None),
         eager=row.yes("enforce_eager") or bool(re.search(r"\beager[\s=:]+true", note)),
     )
 

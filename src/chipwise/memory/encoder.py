@@ -17,6 +17,7 @@ COLUMNS = (
     "tokens_per_item",
     "hidden_copies",
     "per_sequence",
+    "replicated",
     "kind",
     "source",
     "where",
@@ -35,6 +36,8 @@ class EncoderFacts:
     """Hidden states alive at the peak of a layer."""
     per_sequence: bool
     """Every sequence of the profile brings an item: encoder-decoder models."""
+    replicated: bool
+    """Tensor parallelism does not cut it: every device holds all of it."""
 
 
 @cache
@@ -46,6 +49,7 @@ def _table() -> dict[str, EncoderFacts]:
             tokens_per_item=float(row["tokens_per_item"]),
             hidden_copies=float(row["hidden_copies"]),
             per_sequence=row["per_sequence"] == "true",
+            replicated=row["replicated"] == "true",
         )
         for row in rows
     }

@@ -82,12 +82,13 @@ class MemoryProfile:
     graph_max: dict[str, float]
     """Families of which the engine captures batches up to this size, whatever its default."""
     weights_error: float
-    """Share of the weights by which a checkpoint of 16 bits may be off, 8 times in 10; it adds to capacity's."""
+    """Share of the weights by which a checkpoint of 16 bits may be off, 8 times in 10."""
     quantised_error: float
     """The same of a quantised checkpoint, whose exceptions a config does not always list."""
     activations_error: float
-    """Share of the activations by which the cache may be off, 8 times in 10; it adds to the next two."""
+    """Share of the activations by which they may be off, 8 times in 10; the same of what follows."""
     overhead_error: float
+    graphs_error: float
     capacity_error: float
     evidence: Evidence
     warnings: tuple[str, ...] = ()
@@ -193,6 +194,7 @@ def _profile(
         quantised_error=number("range_weights_quantised"),
         activations_error=number("range_activations"),
         overhead_error=number("range_overhead"),
+        graphs_error=number("range_graphs"),
         capacity_error=number("range_capacity"),
         evidence=cast("Evidence", values["evidence"]),
         warnings=warnings,

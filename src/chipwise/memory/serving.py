@@ -207,9 +207,14 @@ def _encoder_bytes(asked: ServingMemoryInput, facts: EncoderFacts, items: Number
     )
 
 
+def _weights(shards: LayerShards, profile: MemoryProfile) -> Number:
+    whole = encoder_facts(shards.model_type).replicated
+    return weights_bytes(shards, storage=profile.storage, whole_towers=whole)
+
+
 def _draft_bytes(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
     if asked.draft is not None:
-        return weights_bytes(asked.draft, storage=profile.storage)
+        return _weights(asked.draft, profile)
     if asked.draft_tokens:
         return layers_bytes(asked.shards.mtp, storage=profile.storage)
     return 0.0
@@ -222,7 +227,7 @@ def _parts(asked: ServingMemoryInput, profile: MemoryProfile) -> _Parts:
     rotary = rotary_bytes(shards, element_bytes=asked.element_bytes)
     joined = np.where(asked.nvlink, profile.nvlink_bytes, profile.pcie_bytes)
     return _Parts(
-        weights=weights_bytes(shards, storage=profile.storage) + rotary,
+        weights=_weights(shards, profile) + rotary,
         activations=_activations(asked, profile),
         graphs=captured * (profile.graph_size_bytes + _layer_count(shards) * profile.graph_layer_bytes),
         overhead=np.where(split.tp * split.dp > 1, joined, profile.single_bytes),
@@ -360,12 +365,17 @@ def _fractions(pool_bytes: Number, error_bytes: Number) -> tuple[Number, Number]
 
 
 def _error_bytes(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts) -> Number:
-    """By how many bytes of a device the pool may be off, 8 times in 10: shares of the terms that are fitted."""
-    return (
-        weights_error(asked.shards, profile) * parts.weights
-        + profile.activations_error * parts.activations
-        + profile.overhead_error * parts.overhead
-        + profile.capacity_error * asked.capacity_bytes / asked.devices_per_chip
+    """By how many bytes of a device the pool may be off, 8 times in 10.
+
+    Shares of the terms that are fitted, as errors that know nothing of each other: the root of their squares' sum.
+    """
+    counted = parts.graphs if profile.graphs_counted else 0.0
+    return np.sqrt(
+        (weights_error(asked.shards, profile) * parts.weights) ** 2
+        + (profile.activations_error * parts.activations) ** 2
+        + (profile.overhead_error * parts.overhead) ** 2
+        + (profile.graphs_error * counted) ** 2
+        + (profile.capacity_error * asked.capacity_bytes / asked.devices_per_chip) ** 2
     )
 
 

@@ -56,7 +56,7 @@ def layers_bytes(layers: Iterable[LayerShard], *, storage: Storage = AS_STORED) 
     return sum((_layer_bytes(layer, storage) for layer in layers), start=0.0)
 
 
-def weights_bytes(shards: LayerShards, *, storage: Storage = AS_STORED) -> Number:
+def weights_bytes(shards: LayerShards, *, storage: Storage = AS_STORED, whole_towers: bool = False) -> Number:
     """Weights on the fullest device: layers of its stage, what it holds of embedding and head, towers.
 
     `sum over weights of copies x rows x cols x bytes`, each weight in its own format with its scales.
@@ -64,13 +64,15 @@ def weights_bytes(shards: LayerShards, *, storage: Storage = AS_STORED) -> Numbe
     Args:
         shards: one device of a replica; towers are held by every stage's devices as the engine shards them.
         storage: how the engine lays formats out.
+        whole_towers: every device holds its towers uncut.
 
     Returns:
         Bytes, with the shape of the split.
     """
     copies = shards.outer_copies or tuple(float(gemm.stored) for gemm in shards.outer)
     outer = sum((n * gemm_bytes(gemm, storage) for n, gemm in zip(copies, shards.outer, strict=True)), start=0.0)
-    towers = sum((n * gemm_bytes(gemm, storage) for gemm, n in shards.towers if gemm.stored), start=0.0)
+    held = shards.whole_towers if whole_towers else shards.towers
+    towers = sum((n * gemm_bytes(gemm, storage) for gemm, n in held if gemm.stored), start=0.0)
     return (layers_bytes(shards.layers, storage=storage) + outer + towers) * shards.stated_fraction
 
 

@@ -112,6 +112,7 @@ class LayerShards:
     layers: tuple[LayerShard, ...]
     outer: tuple[GemmShard, ...]
     towers: tuple[tuple[GemmShard, float], ...]
+    """Cut over tp as the model is."""
     hidden_size: int
     vocab_size: int
     layer_count: int
@@ -120,6 +121,8 @@ class LayerShards:
     stated_fraction: float = 1.0
     max_context_tokens: int | None = None
     model_type: str = ""
+    whole_towers: tuple[tuple[GemmShard, float], ...] = ()
+    """The same weights uncut, for engines that give every device a whole tower."""
 
 
 def tp_share(units: int, tp: Number) -> Number:
@@ -211,13 +214,13 @@ def shard(model: ModelSpec, split: Split) -> LayerShards:
         Shards whose numbers have the broadcast shape of the split.
     """
     stage = fullest_stage(model, split.pp)
-    towers = [(_gemm_shard(weight, split.tp), float(copies)) for weight, copies in _tower_weights(model)]
+    towers = [(weight, float(copies)) for weight, copies in _tower_weights(model)]
     placed = zip(model.layers, stage.layer_counts, strict=True)
     return LayerShards(
         split=split,
         layers=tuple(_layer_shard(layer, split, count) for layer, count in placed),
         outer=tuple(_gemm_shard(weight, split.tp) for weight in model.outer),
-        towers=tuple(towers),
+        towers=tuple((_gemm_shard(weight, split.tp), copies) for weight, copies in towers),
         hidden_size=model.hidden_size,
         vocab_size=model.vocab_size,
         layer_count=model.layer_count,
@@ -226,6 +229,7 @@ def shard(model: ModelSpec, split: Split) -> LayerShards:
         stated_fraction=_stated_fraction(model),
         max_context_tokens=model.max_context_tokens,
         model_type=model.model_type,
+        whole_towers=tuple((_gemm_shard(weight, 1), copies) for weight, copies in towers),
     )
 
 
