@@ -291,14 +291,24 @@ def test_versions_nobody_logged_say_that_they_are_transferred(llama8b: ModelSpec
 def test_the_range_is_made_of_shares_of_what_is_fitted(llama8b: ModelSpec, ask: Ask) -> None:
     profile = memory_profile("vllm", "0.19.0")
     answer = size_serving(ask(llama8b))
-    off = (
-        profile.weights_error * answer.budget.weights_bytes
-        + profile.activations_error * answer.budget.activations_bytes
-        + profile.overhead_error * answer.budget.overhead_bytes
-        + profile.capacity_error * answer.budget.capacity_bytes
+    shares = (
+        profile.weights_error * answer.budget.weights_bytes,
+        profile.activations_error * answer.budget.activations_bytes,
+        profile.overhead_error * answer.budget.overhead_bytes,
+        profile.capacity_error * answer.budget.capacity_bytes,
     )
+    off = sum(share**2 for share in shares) ** 0.5
     assert answer.high_fraction - 1 == pytest.approx(off / answer.kv_pool_bytes)
     assert 1 - answer.low_fraction == pytest.approx(off / answer.kv_pool_bytes)
+    later, newer = memory_profile("vllm", "0.24.0"), size_serving(ask(llama8b, engine_version="0.24.0"))
+    parts = (
+        later.weights_error * newer.budget.weights_bytes,
+        later.activations_error * newer.budget.activations_bytes,
+        later.overhead_error * newer.budget.overhead_bytes,
+        later.graphs_error * newer.budget.graphs_bytes,
+        later.capacity_error * newer.budget.capacity_bytes,
+    )
+    assert newer.error_bytes == pytest.approx(sum(part**2 for part in parts) ** 0.5)
 
 
 def test_context_parallel_devices_share_a_request(llama8b: ModelSpec, ask: Ask) -> None:

@@ -40,7 +40,7 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
     devices = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1) * (wanted.dp or 1)
     platform = platform_for(target, devices)
     check_version(request.engine.engine or DEFAULT_ENGINES.get(platform.chip.vendor, "vllm"), request.engine.version)
-    laid = lay(model, platform, wanted, request.engine)
+    laid = lay(model, platform, wanted, request.engine, models=request.models)
     replicas = replicas_of(request, laid)
     held = hold(laid.model, laid.layout, context_tokens=demand.context_tokens, concurrency=1.0)
     memory = memory_object(laid.model, laid.layout, held)

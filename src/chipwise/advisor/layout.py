@@ -214,6 +214,7 @@ def _with_settings(seat: Seat, engine: EngineRequest, draft: ModelSpec | None) -
         utilization=_share(engine.utilization, seat.limits.utilization),
         max_num_seqs=engine.max_num_seqs or seat.limits.max_num_seqs,
         chunk_tokens=engine.chunk_tokens or seat.limits.chunk_tokens,
+        whole_prompts=seat.limits.whole_prompts and engine.chunk_tokens is None,
         kv_format=kv,
         eager=engine.eager,
         lora_adapters=engine.lora_adapters,

@@ -9,6 +9,7 @@ from chipwise.advisor.layout import DEFAULT_ENGINES, Target, lay, platform_for, 
 from chipwise.advisor.limits import check_context, check_split, check_version
 from chipwise.advisor.request import SplitRequest
 from chipwise.advisor.whole import answers_whole
+from chipwise.catalog import load_catalog
 from chipwise.decide.serving.answers import hold, memory_object
 
 if TYPE_CHECKING:
@@ -53,15 +54,43 @@ def size(request: SizeRequest) -> dict[str, Any]:
     answer = memory_object(laid.model, laid.layout, held)
     if request.mig:
         answer["mig"] = _slices(laid, request, float(context))
+    if platform.sample is not None and platform.sample.chip_fraction < 1.0:
+        answer["fractions"] = _fractions(laid, request, float(context))
     return {"schema_version": 1, "model": model.name, "precision": laid.layout.seat.capability.weight_format, **answer}
 
 
 def _slices(laid: Laid, request: SizeRequest, context_tokens: float) -> list[dict[str, Any]]:
     """Every MIG profile of the chip, smallest first: whether one slice holds the model, and how many a GPU gives."""
-    chip, found = laid.layout.seat.platform.chip, []
-    for profile in sorted(chip.mig_profiles, key=lambda one: (one.memory_fraction, one.compute_fraction, one.name)):
-        platform = platform_for(Target(chip=chip.id, instance=None, mig=profile.name), 1)
-        one = lay(laid.model, platform, SplitRequest(tp=1), replace(request.engine, precision=None))
-        held = hold(one.model, one.layout, context_tokens=context_tokens, concurrency=float(request.concurrency))
-        found.append({"profile": profile.name, "fits": bool(held.answer.fits), "per_gpu": profile.count or 1})
-    return found
+    chip = laid.layout.seat.platform.chip
+    profiles = sorted(chip.mig_profiles, key=lambda one: (one.memory_fraction, one.compute_fraction, one.name))
+    return [
+        {
+            "profile": one.name,
+            "fits": _holds(laid, request, context_tokens, Target(chip=chip.id, instance=None, mig=one.name)),
+            "per_gpu": one.count or 1,
+        }
+        for one in profiles
+    ]
+
+
+def _fractions(laid: Laid, request: SizeRequest, context_tokens: float) -> list[dict[str, Any]]:
+    """Every size that rents a part of this chip, smallest first: whether it holds the model, how many share a GPU."""
+    chip = laid.layout.seat.platform.chip.id
+    parts = (one for one in load_catalog().instances.values() if one.chip == chip and one.chip_fraction < 1.0)
+    return [
+        {
+            "instance": one.name,
+            "fits": _holds(laid, request, context_tokens, Target(chip=None, instance=one.name)),
+            "per_gpu": round(1.0 / one.chip_fraction),
+        }
+        for one in sorted(parts, key=lambda one: (one.chip_fraction, one.vcpu or 0, one.name))
+        if not one.lacks
+    ]
+
+
+def _holds(laid: Laid, request: SizeRequest, context_tokens: float, target: Target) -> bool:
+    """Whether one part of a chip holds the model as it is asked."""
+    engine = replace(request.engine, precision=None)
+    one = lay(laid.model, platform_for(target, 1), SplitRequest(tp=1), engine, models=request.models)
+    held = hold(one.model, one.layout, context_tokens=context_tokens, concurrency=float(request.concurrency))
+    return bool(held.answer.fits)

@@ -190,18 +190,17 @@ def _first_engine(row: Row, device: Device, version: Version | None) -> bool:
 
 
 def _asked(row: Row, engine: Engine, model: ModelSpec, device: Device, split: Split) -> ServingMemoryInput:
-    said, profile = settings_of(row), memory_profile(engine.name, engine.version)
+    said = settings_of(row)
     limits = _limits(row, engine, device, split)
     context_tokens = row.positive("max_model_len") or float(model.max_context_tokens or _CONTEXT_TOKENS)
-    chunked = 0 < profile.chunks_beyond_tokens < context_tokens and not model.towers
-    whole = limits.whole_prompts and not chunked
     return ServingMemoryInput(
         shards=shard(model, split),
         capacity_bytes=device.capacity_bytes or float(GIB),
         utilization=limits.utilization,
         context_tokens=context_tokens,
         concurrency=1.0,
-        chunk_tokens=max(limits.chunk_tokens, context_tokens if whole else 0.0),
+        chunk_tokens=limits.chunk_tokens,
+        whole_prompts=limits.whole_prompts,
         max_num_seqs=limits.sequences,
         kv_format=_kv_format(row, model, engine),
         element_bytes=4.0 if _wide(row) else 2.0,
@@ -355,7 +354,10 @@ def _figure(metric: str, sized: Sized) -> tuple[float, float, float]:
     if metric == "kv_mem_gib":
         return room - error, room, room + error
     figures = {
-        "weights_gib": (float(answer.budget.weights_bytes + answer.budget.adapters_bytes) / GIB, _around(weights_error(sized.asked.shards, profile))),
+        "weights_gib": (
+            float(answer.budget.weights_bytes + answer.budget.adapters_bytes) / GIB,
+            _around(weights_error(sized.asked.shards, profile)),
+        ),
         "kv_tokens": (float(answer.kv_cache_tokens), tokens),
         "activation_gib": (float(answer.activations_total_bytes) / GIB, _around(profile.activations_error)),
         "cudagraph_gib": (float(answer.graphs_total_bytes) / GIB, _around(profile.graphs_error)),

@@ -13,7 +13,6 @@ from chipwise.parallelism import Split, legal_tp, shard
 from chipwise.precision import with_precision
 from chipwise.precision.formats import kv_bytes_per_element
 
-_MOST_STAGES = 8
 _MOST_PROPOSED = 2
 _LEAST_FRACTION = 1e-3
 """What a change must free of a chip to be worth naming."""
@@ -36,22 +35,25 @@ class FitOptions:
     kv_format: str | None = "fp8"
     weight_formats: tuple[str, ...] = ("fp8",)
     most_tp: int = 8
+    """Devices of one node."""
+    most_stages: int = 8
+    """Nodes that one replica may span; 1 with `most_tp` 1: a part of a chip, which talks to no other."""
     most_utilization: float | None = 0.95
     """The share of a device that an engine is asked to fill at most; None: as it is set."""
+    bigger_parts_bytes: Mapping[str, float] = field(default_factory=dict)
+    """Larger slices or fractions of the same chip, by name; the two smallest that hold the model are proposed."""
     bigger_chips_bytes: Mapping[str, float] = field(default_factory=dict)
-    """By name; of these the two smallest that hold the model are proposed."""
-    slices_bytes: Mapping[str, float] | None = None
-    """The chip's MIG profiles by name, where the device is a slice: a replica lives on one. None: it is no slice."""
+    """Other chips, in the same way."""
 
 
-def min_split(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) -> Split | None:
+def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> Split | None:
     """The legal split over the fewest devices that holds the model and the stated cache; None: none does.
 
-    tp goes up to `most_tp` (the devices of one node), pp up to 8 stages; of equal counts the smaller pp wins.
+    tp goes up to the devices of one node, pp up to as many stages as may be; of equal counts the smaller pp wins.
     """
-    pairs = [
-        (tp, pp) for tp in legal_tp(model, most_tp) for pp in range(1, min(_MOST_STAGES, max(model.layer_count, 1)) + 1)
-    ]
+    may = may or FitOptions()
+    stages = min(may.most_stages, max(model.layer_count, 1))
+    pairs = [(tp, pp) for tp in legal_tp(model, may.most_tp) for pp in range(1, stages + 1)]
     pairs.sort(key=lambda pair: (pair[0] * pair[1], pair[1]))
     if not pairs:
         return None
@@ -61,9 +63,9 @@ def min_split(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) 
     return Split(tp=pairs[good[0]][0], pp=pairs[good[0]][1]) if good.size else None
 
 
-def min_chips(model: ModelSpec, asked: ServingMemoryInput, *, most_tp: int = 8) -> int | None:
+def min_chips(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> int | None:
     """Chips of `min_split`: devices over devices a chip, rounded up; None where no split holds the model."""
-    split = min_split(model, asked, most_tp=most_tp)
+    split = min_split(model, asked, may)
     return None if split is None else -(-int(split.devices) // asked.devices_per_chip)
 
 
@@ -98,11 +100,16 @@ def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, 
 
 
 def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
+    """Twice the tensor parallelism inside a node, beyond one twice the pipeline stages."""
     split = asked.shards.split
-    tp = int(split.tp) * 2
-    if may.slices_bytes is None and tp in legal_tp(model, max(may.most_tp, tp)):
-        after = size_serving(replace(asked, shards=shard(model, replace(split, tp=tp))))
-        yield _change(f"tp {int(split.tp)} to {tp}", "twice the chips", before, after)
+    tp, pp = int(split.tp) * 2, int(split.pp) * 2
+    if tp in legal_tp(model, may.most_tp):
+        wider, name = replace(split, tp=tp), f"tp {int(split.tp)} to {tp}"
+    elif pp <= min(may.most_stages, model.layer_count):
+        wider, name = replace(split, pp=pp), f"pp {int(split.pp)} to {pp}"
+    else:
+        return
+    yield _change(name, "twice the chips", before, size_serving(replace(asked, shards=shard(model, wider))))
 
 
 def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change]:
@@ -132,22 +139,16 @@ def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions 
         *_settings(asked, before, may),
         *_wider(model, asked, before, may),
         *_shorter(asked, before),
-        *_bigger(asked, before, may),
+        *_bigger(asked, before, may.bigger_parts_bytes, "room for fewer tenants on the GPU"),
+        *_bigger(asked, before, may.bigger_chips_bytes, "another instance"),
     ]
     least = _LEAST_FRACTION * float(asked.capacity_bytes)
     return [change for change in changes if change.frees_bytes > least]
 
 
-def _bigger(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> list[Change]:
-    slices = {f"a slice of {name}": size for name, size in (may.slices_bytes or {}).items()}
-    return [
-        *_holding(asked, before, slices, "room for fewer tenants on the GPU"),
-        *_holding(asked, before, may.bigger_chips_bytes, "another instance"),
-    ]
-
-
-def _holding(asked: ServingMemoryInput, before: MemoryAnswer, known: Mapping[str, float], costs: str) -> list[Change]:
-    """The smallest of larger devices that hold the model."""
-    larger = sorted((size, name) for name, size in known.items() if size > float(asked.capacity_bytes))
+def _bigger(
+    asked: ServingMemoryInput, before: MemoryAnswer, sizes_bytes: Mapping[str, float], costs: str
+) -> list[Change]:
+    larger = sorted((size, name) for name, size in sizes_bytes.items() if size > float(asked.capacity_bytes))
     tried = [_change(name, costs, before, size_serving(replace(asked, capacity_bytes=size))) for size, name in larger]
     return [change for change in tried if change.enough][:_MOST_PROPOSED]

@@ -63,6 +63,9 @@ class ServingMemoryInput:
     """Tokens of one step at most (`max_num_batched_tokens`, chunked prefill size)."""
     max_num_seqs: Number
     """Sequences of one step at most: rows of the sampler."""
+    whole_prompts: bool = False
+    """The engine does not cut prompts into chunks: a step holds at least one of the full context. Versions that chunk
+    by themselves beyond some length (`chunks_beyond_tokens`) do so for models without a tower."""
     kv_format: str = "bf16"
     element_bytes: Number = 2.0
     """Of an activation: 2 for 16-bit models."""
@@ -157,13 +160,21 @@ class _Parts:
     draft: Number
 
 
+def step_tokens(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
+    """Tokens that one step holds at most: a chunk, or where prompts run whole the longest of them."""
+    context, beyond = np.asarray(asked.context_tokens, dtype=float), profile.chunks_beyond_tokens
+    chunked = (beyond > 0) & (context > beyond) & (not asked.shards.towers)
+    whole: Number = np.where(chunked | (not asked.whole_prompts), 0.0, context)
+    return np.maximum(asked.chunk_tokens, whole)
+
+
 def _activations(asked: ServingMemoryInput, profile: MemoryProfile) -> Number:
     """The larger peak: the sampler's, or the widest layer's; expert buffers may outlive their layer.
 
     A model with a tower holds a chunk of encoded tokens besides, and its encoder may peak above both. What
     all-reduces keep until the profile ends comes on top.
     """
-    shards, tokens, size = asked.shards, asked.chunk_tokens, asked.element_bytes
+    shards, tokens, size = asked.shards, step_tokens(asked, profile), asked.element_bytes
     facts = encoder_facts(shards.model_type)
     items = profiled_items(facts, profile, chunk_tokens=tokens, max_num_seqs=asked.max_num_seqs)
     hidden = tokens * shards.hidden_size * size
@@ -238,6 +249,13 @@ def _parts(asked: ServingMemoryInput, profile: MemoryProfile) -> _Parts:
     )
 
 
+def _without_drafts(asked: ServingMemoryInput) -> tuple[str, ...]:
+    """What to say where tokens are drafted by nothing that takes memory."""
+    if not asked.draft_tokens or asked.draft is not None or asked.shards.mtp:
+        return ()
+    return ("no draft model and no multi-token-prediction layers: drafted tokens take no memory (an n-gram drafter)",)
+
+
 def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:
     layers = list(asked.shards.layers)
     if asked.draft is not None:
@@ -245,7 +263,8 @@ def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:
     elif asked.draft_tokens:
         layers += asked.shards.mtp
     kinds = cache_kinds(layers, element_bytes=kv_bytes_per_element(asked.kv_format), profile=profile)
-    return cache_layout(kinds, profile=profile, chunk_tokens=asked.chunk_tokens, draft_tokens=asked.draft_tokens)
+    chunk_tokens = step_tokens(asked, profile)
+    return cache_layout(kinds, profile=profile, chunk_tokens=chunk_tokens, draft_tokens=asked.draft_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +371,7 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
         low_fraction=low,
         high_fraction=high,
         evidence=profile.evidence,
-        warnings=profile.warnings,
+        warnings=(*profile.warnings, *_without_drafts(asked)),
         **_capacities(asked, profile, layout, room.pool),
     )
 

@@ -50,6 +50,7 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
         context_tokens=context_tokens,
         concurrency=concurrency,
         chunk_tokens=seat.limits.chunk_tokens,
+        whole_prompts=seat.limits.whole_prompts,
         max_num_seqs=seat.limits.max_num_seqs,
         kv_format=seat.limits.kv_format,
         engine=seat.engine.name,
@@ -76,8 +77,9 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     """
     answer, budget, chip = held.answer, held.answer.budget, layout.seat.platform.chip
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
-    fewest = _fewest(model, layout, held)
-    changes = to_make_it_fit(model, held.asked, _options(layout)) if not answer.fits else []
+    may = _options(layout)
+    fewest = min_chips(model, held.asked, may)
+    changes = to_make_it_fit(model, held.asked, may)
     return {
         "fits": bool(answer.fits),
         "chip": chip.id,
@@ -106,14 +108,6 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     }
 
 
-def _fewest(model: ModelSpec, layout: Layout, held: Held) -> int | None:
-    """The fewest chips that hold the model; a replica does not go over several slices."""
-    platform = layout.seat.platform
-    if platform.profile is not None:
-        return 1 if held.answer.fits else None
-    return min_chips(model, held.asked, most_tp=max(platform.devices, 1))
-
-
 def _instances(layout: Layout, chips: int | None) -> int | None:
     """Instances of the asked size that the fewest chips are; None where only a chip is asked."""
     sample = layout.seat.platform.sample
@@ -129,26 +123,39 @@ def _overrun(answer: MemoryAnswer) -> list[str]:
 
 
 def _options(layout: Layout) -> FitOptions:
-    """What may be changed: formats that engine and chip hold, larger slices, larger chips that are rented."""
+    """What may be changed: formats that engine and chip hold, degrees, larger slices and chips that are rented."""
     seat = layout.seat
     chip = seat.platform.chip
+    part = seat.platform.fraction < 1.0 or seat.platform.profile is not None
     return FitOptions(
         kv_format="fp8" if "fp8" in kv_formats(seat.engine) else None,
         weight_formats=tuple(name for name in NARROWER if capability(chip, name).mode != "none"),
-        most_tp=max(seat.platform.most_tp, 1),
+        most_tp=1 if part else _node_devices(seat.platform),
+        most_stages=1 if part else MOST_STAGES,
+        bigger_parts_bytes=_parts(seat.platform) if part else {},
         bigger_chips_bytes=_larger(chip, seat.platform.device_memory_bytes, layout.devices),
-        slices_bytes=_slices(seat.platform),
     )
 
 
+def _node_devices(platform: Platform) -> int:
+    """Devices of one instance; where only a chip is asked, of the widest size that carries it."""
+    sizes = (size.devices or 1 for size in load_catalog().instances.values() if size.chip == platform.chip.id)
+    return platform.most_tp if platform.sample else max((platform.most_tp, *sizes))
+
+
+def _parts(platform: Platform) -> dict[str, float]:
+    """Other parts of the GPU by name, their bytes: its MIG profiles, or the fractions that are rented."""
+    chip = platform.chip
+    if platform.profile is not None:
+        return {f"a slice of {one.name}": float(one.memory_bytes or 0) for one in chip.mig_profiles}
+    sizes = (one for one in load_catalog().instances.values() if one.chip == chip.id and one.chip_fraction < 1.0)
+    return {one.name: float(one.accelerator_memory_bytes or 0) for one in sizes}
+
+
+MOST_STAGES = 8
+"""Nodes that one replica spans at most."""
 NARROWER = ("fp8", "int4-g128")
 """Formats of weights proposed where a model does not fit, by what they lose."""
-
-
-def _slices(platform: Platform) -> dict[str, float] | None:
-    if platform.profile is None:
-        return None
-    return {one.name: float(one.memory_bytes or 0) for one in platform.chip.mig_profiles}
 
 
 def _larger(chip: Chip, device_bytes: float, devices: int) -> dict[str, float]:

@@ -88,6 +88,7 @@ def size_layouts(
             context_tokens=demand.context_tokens,
             concurrency=concurrency,
             chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
+            whole_prompts=layouts[0].seat.limits.whole_prompts,
             max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
             graph_max_batch=column([one.seat.limits.graph_max_batch for one in layouts]),
             nvlink=column([float(one.seat.fast_link) for one in layouts]) > 0,

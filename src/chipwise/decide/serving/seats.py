@@ -46,6 +46,8 @@ class EngineLimits:
     chunk_tokens: int
     chunked: bool = False
     """Whether prompts are cut into chunks that ride in decode steps: then a shorter chunk holds answers up less."""
+    whole_prompts: bool = False
+    """Prompts are not cut into chunks, so that a step holds one of any length."""
     graph_max_batch: int = DEFAULT_GRAPH_BATCH
     kv_format: str = "bf16"
     eager: bool = False
@@ -222,6 +224,7 @@ def limits_of(backing: Backing, platform: Platform) -> EngineLimits | Refusal:
         max_num_seqs=min(found.max_num_seqs, backing.most_sequences or found.max_num_seqs),
         chunk_tokens=found.max_num_batched_tokens,
         chunked=bool(found.chunked_prefill),
+        whole_prompts=found.chunked_prefill is False and "nvidia" in engine.vendors,
         graph_max_batch=found.graph_max_batch or DEFAULT_GRAPH_BATCH,
     )
 

@@ -83,6 +83,14 @@ SERVING = (
     ),
 )
 
+DRAFT_TOKENS = Flag(
+    name="--draft-tokens",
+    fields=("engine.draft_tokens",),
+    parse=COUNT,
+    metavar="N",
+    help="Tokens drafted a step; without --draft, by the model's own multi-token-prediction layers.",
+)
+
 LORA_RANK = "--lora-rank"
 
 ADAPTERS = (

@@ -12,6 +12,7 @@ from chipwise.interfaces.cli.parsers import fraction, positive
 from chipwise.interfaces.cli.shared_flags import (
     CONTEXT,
     COUNT,
+    DRAFT_TOKENS,
     LENGTHS,
     LORA_RANK,
     MEDIA,
@@ -39,13 +40,7 @@ _PLACE = (
 )
 
 _SPECULATION = (
-    Flag(
-        name="--draft-tokens",
-        fields=("engine.draft_tokens",),
-        parse=COUNT,
-        metavar="N",
-        help="Tokens drafted a step.",
-    ),
+    DRAFT_TOKENS,
     Flag(
         name="--acceptance",
         fields=("engine.acceptance",),

@@ -10,7 +10,7 @@ from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.parsers import grid
-from chipwise.interfaces.cli.shared_flags import ADAPTERS, CONTEXT, COUNT, MODEL, SERVING, SPLIT, TRAINING
+from chipwise.interfaces.cli.shared_flags import ADAPTERS, CONTEXT, COUNT, DRAFT_TOKENS, MODEL, SERVING, SPLIT, TRAINING
 
 TABLE = Flag(
     name="--table",
@@ -53,7 +53,7 @@ GROUPS = {
     "Where": _PLACE,
     "Split": SPLIT,
     "Load": (CONTEXT, CONCURRENCY, TABLE),
-    "Engine": (*SERVING, *ADAPTERS),
+    "Engine": (*SERVING, DRAFT_TOKENS, *ADAPTERS),
     "Training instead of serving": TRAINING,
 }
 
