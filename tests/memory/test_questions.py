@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chipwise import size
-from chipwise.advisor.request import EngineRequest, SizeRequest, SplitRequest
-from chipwise.errors import InputError
+from chipwise.advisor.request import EngineRequest, SizeRequest, SplitRequest, TrainingRequest
+from chipwise.errors import InputError, UnknownNameError
 
 GIB = 2.0**30
 
@@ -88,6 +88,52 @@ def test_fractions_of_a_gpu_are_targets() -> None:
     assert large["range"] == {"low_fraction": 1.0, "high_fraction": 1.0}
 
 
+def test_a_fraction_names_the_fractions_that_hold_the_model_and_how_many_share_a_gpu() -> None:
+    found = sized("llama-3.2-1b", instance="g6f.xlarge")
+    parts = {one["instance"]: (one["fits"], one["per_gpu"]) for one in found["fractions"]}
+    assert parts["g6f.xlarge"] == (False, 8)
+    assert parts["g6f.2xlarge"] == (True, 4)
+    assert parts["gr6f.4xlarge"] == (True, 2)
+    assert "fractions" not in sized("llama-3.2-1b", instance="g6.xlarge")
+
+
+def test_a_part_of_a_chip_is_alone_and_gives_way_to_a_larger_part() -> None:
+    for where in ({"chip": "h100-sxm", "mig": "1g.10gb"}, {"instance": "g6f.xlarge"}):
+        found = sized("llama-3.1-8b", **where)
+        assert found["min_chips"] is None
+        assert not [one for one in found["to_make_it_fit"] if one["costs"] == "twice the chips"]
+    changes = [one["change"] for one in sized("llama-3.1-8b", chip="h100-sxm", mig="1g.10gb")["to_make_it_fit"]]
+    assert changes.index("MIG 1g.20gb") < changes.index("g5.xlarge (a10g)")
+    small = [one["change"] for one in sized("llama-3.2-1b", instance="g6f.xlarge")["to_make_it_fit"]]
+    assert "g6f.2xlarge" in small
+
+
+def test_beyond_a_node_stages_are_doubled() -> None:
+    wide = sized("llama-3.1-405b", instance="p5.48xlarge")["to_make_it_fit"]
+    assert [one["change"] for one in wide if one["costs"] == "twice the chips"] == ["pp 1 to 2"]
+    inside = sized("llama-3.3-70b", chip="h100-sxm")["to_make_it_fit"]
+    assert [one["change"] for one in inside if one["costs"] == "twice the chips"] == ["tp 1 to 2"]
+
+
+def test_a_version_that_runs_prompts_whole_needs_room_for_the_longest() -> None:
+    def activations(context: int, **more: Any) -> int:
+        engine = EngineRequest(version="0.7.3", **more)
+        found = sized("llama-3.1-8b", chip="h100-sxm", engine=engine, context_tokens=context)
+        return int(found["per_chip"]["activations_bytes"])
+
+    assert activations(32768) > 2.5 * activations(8192)
+    assert activations(65536) < activations(32768)  # beyond 32K this version chunks by itself
+    assert activations(32768, chunk_tokens=8192) == activations(8192, chunk_tokens=8192)
+
+
+def test_drafted_tokens_take_the_model_s_own_layers_or_say_that_they_take_nothing() -> None:
+    own = sized("deepseek-v3", chip="h200-sxm", split=SplitRequest(tp=8), engine=EngineRequest(draft_tokens=1))
+    assert own["per_chip"]["draft_bytes"] > GIB
+    none = sized("llama-3.1-8b", chip="h100-sxm", engine=EngineRequest(draft_tokens=4))
+    assert none["per_chip"]["draft_bytes"] == 0
+    assert any("n-gram" in warning for warning in none["warnings"])
+
+
 def test_instances_follow_from_chips() -> None:
     answer = sized("deepseek-v3", instance="p5.48xlarge")
     assert answer["min_chips"] > 8
@@ -137,3 +183,46 @@ def test_an_engine_that_would_fail_after_its_pool_says_so() -> None:
     assert any("graphs and the driver lack" in warning for warning in answer["warnings"])
     roomy = sized("llama-3.1-8b", chip="h100-sxm", engine=EngineRequest(version="0.19.0"))
     assert not any("graphs and the driver lack" in warning for warning in roomy["warnings"])
+
+
+def trained(**more: Any) -> dict[str, Any]:
+    request = {"method": "grpo", "seq_len": 2048} | more.pop("training", {})
+    return sized("llama-3.1-8b", instance="p5.48xlarge", training=TrainingRequest(**request), **more)
+
+
+def test_the_other_models_of_a_method_are_beside_the_trained_one_or_apart() -> None:
+    turn, beside, apart = (trained(training={"roles": roles}) for roles in ("in-turn", "beside", "apart"))
+    weights = 8_030_261_248 * 2
+    assert turn["per_chip"]["weights_bytes"] - apart["per_chip"]["weights_bytes"] == pytest.approx(
+        weights / 8, rel=1e-3
+    )
+    assert beside["per_chip"]["weights_bytes"] - turn["per_chip"]["weights_bytes"] == pytest.approx(weights, rel=1e-3)
+    assert beside["per_chip"]["cache_bytes"] == 131072 * 2048 * beside["config"]["global_batch"] // 8
+    assert turn["per_chip"]["cache_bytes"] == apart["per_chip"]["cache_bytes"] == 0
+
+
+def test_context_parallelism_is_taken_and_printed() -> None:
+    alone, shared = (trained(training={"method": "pretrain"}, split=SplitRequest(cp=cp)) for cp in (1, 2))
+    assert shared["config"]["parallelism"] == {"tp": 1, "pp": 1, "ep": 1, "dp": 4, "cp": 2}
+    assert shared["per_chip"]["activations_bytes"] == pytest.approx(
+        alone["per_chip"]["activations_bytes"] / 2, rel=1e-6
+    )
+
+
+def test_trainer_and_offload_are_asked_by_name() -> None:
+    usual = trained(training={"method": "full-ft"})
+    hosted = trained(training={"method": "full-ft", "offload": "optimizer"})
+    assert usual["per_chip"]["optimizer_bytes"] > 0 == hosted["per_chip"]["optimizer_bytes"]
+    tuned = trained(training={"method": "full-ft", "trainer": "torchtune"})
+    assert tuned["config"]["trainer"] == "torchtune"
+    assert tuned["per_chip"]["weights_bytes"] == pytest.approx(usual["per_chip"]["weights_bytes"] / 2, rel=1e-6)
+    with pytest.raises(UnknownNameError, match="trainer"):
+        trained(training={"trainer": "abacus"})
+
+
+def test_the_fewest_chips_of_a_run_are_named() -> None:
+    full = {"method": "full-ft", "micro_batch": 1}
+    small = size(SizeRequest(model="llama-3.1-8b", chip="h100-sxm", training=TrainingRequest(**full)))
+    assert (small["fits"], small["min_chips"]) == (False, 2)
+    large = size(SizeRequest(model="llama-3.1-405b", instance="p5.48xlarge", training=TrainingRequest(**full)))
+    assert large["min_chips"] == 8 * large["min_instances"] >= 128

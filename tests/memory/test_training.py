@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -14,13 +16,14 @@ from chipwise.memory.training import (
     RolesInput,
     TrainingMemory,
     TrainingMemoryInput,
+    generation_cache_bytes,
     shard_counts,
     state_bytes,
     training_memory,
 )
 from chipwise.memory.training_activations import in_flight
 from chipwise.memory.training_budget import size_training, training_changes
-from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
+from chipwise.memory.training_fitting import candidate_layouts, least_recompute, min_devices, training_fits
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, layout_problem
 from chipwise.memory.training_recipes import fitted, optimizer_of, optimizers, recipe_named, recipe_of, recipes
 from chipwise.model import Attention, Experts, Layer, ModelSpec, Weight
@@ -403,3 +406,65 @@ def test_layouts_that_cannot_be_say_why() -> None:
     assert "does not divide" in str(layout_problem(MOE, TrainingLayout(ep=7, dp=7)))
     assert "layers" in str(layout_problem(LLAMA_8B, TrainingLayout(pp=16, vp=4)))
     assert "tp x cp x dp" in str(layout_problem(MOE, TrainingLayout(ep=8, dp=4)))
+
+
+def test_what_dora_scales_is_kept_beside_the_adapters() -> None:
+    lora = replace(JOB, method="lora", trainer="hf", fused_loss=True)
+    dora = replace(lora, method="dora")
+    more = float(held(job=dora).activations_bytes) - float(held(job=lora).activations_bytes)
+    given_out = 4096 + 2 * 1024 + 4096 + 2 * 14336 + 4096
+    assert more == pytest.approx(4096 * 32 * 2 * given_out * fitted().eager_factor)
+
+
+def test_adapters_that_copy_nothing_share_what_enters_alike_matrices() -> None:
+    job = replace(JOB, method="lora", trainer="unsloth", recompute="none", adapter=Adapter(targets="attention"))
+    none = replace(job, adapter=Adapter(targets="query-value"))
+    # query, key and value read one input; the output projection its own
+    more = float(held(job=job).activations_bytes) - float(held(job=none).activations_bytes)
+    assert more == pytest.approx(4096 * 32 * 2 * 4096 * fitted().fused_factor)
+
+
+def test_a_generation_engine_s_cache_by_hand() -> None:
+    # 32 layers x 2 x 8 KV heads x 128 x 2 bytes = 131,072 bytes a token, halved by tp 2
+    whole = generation_cache_bytes(LLAMA_8B, tp=1, sequences=16, tokens=2048)
+    assert float(whole) == 131072 * 16 * 2048
+    assert float(generation_cache_bytes(LLAMA_8B, tp=2, sequences=16, tokens=2048)) == float(whole) / 2
+
+
+def test_one_device_gathers_nothing() -> None:
+    sharded = held(layout=TrainingLayout(shard="zero3"), job=replace(JOB, trainer="fsdp"))
+    alone = held(layout=TrainingLayout(shard="none"), job=replace(JOB, trainer="fsdp"))
+    assert float(sharded.total_bytes) == float(alone.total_bytes)
+
+
+def test_the_fewest_devices_hold_the_states_over_them() -> None:
+    # 8.03 G x 18 bytes = 144.5 GB of states: two devices hold 72.3 each beside their activations, 60 GB need four
+    full = TrainingMemoryInput(
+        model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, recompute="full", seq_len=2048)
+    )
+    assert min_devices(full, capacity_bytes=80 * GB, node_devices=8) == 2
+    assert min_devices(full, capacity_bytes=60 * GB, node_devices=8) == 4
+    assert min_devices(full, capacity_bytes=200 * GB, node_devices=8) == 1
+    assert min_devices(full, capacity_bytes=1 * GB, node_devices=8) is None
+    lora = replace(full, job=replace(full.job, method="lora", trainer="hf"))
+    assert min_devices(lora, capacity_bytes=40 * GB, node_devices=8) == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(power=st.integers(0, 4), tokens=st.sampled_from([2048, 8192]))
+def test_context_parallel_devices_share_a_sequence(power: int, tokens: int) -> None:
+    job = replace(JOB, seq_len=tokens)
+    one = float(held(job=job, layout=TrainingLayout(cp=2**power)).activations_bytes)
+    two = float(held(job=job, layout=TrainingLayout(cp=2 ** (power + 1))).activations_bytes)
+    assert two == pytest.approx(one / 2)
+
+
+def test_every_trainer_has_one_name_and_a_recipe() -> None:
+    text = resources.files("chipwise.memory").joinpath("data/training_trainers.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    names = [row["alias"] for row in rows]
+    assert len(set(names)) == len(names)
+    assert {row["recipe"] for row in rows} <= set(recipes())
+    assert {one.family for one in recipes().values()} <= set(recipes())
+    assert recipe_named("LLaMA-Factory 0.9") == "hf-amp"
+    assert recipe_named("Unsloth 2025.1 (TRL)") == "unsloth"

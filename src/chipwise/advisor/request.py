@@ -103,6 +103,9 @@ class TrainingRequest:
     recompute: str | None = None
     shard: str | None = None
     lora_rank: int = 16
+    trainer: str | None = None
+    offload: str | None = None
+    roles: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from chipwise.decide.training.trials import Way, trial
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
 from chipwise.memory.training_job import Method, Recompute, Shard, TrainingLayout, layout_problem
+from chipwise.memory.training_recipes import recipe_named
 from chipwise.parallelism import tp_problem
 from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, resolve_workload
 
@@ -92,22 +93,24 @@ def _demand(model: ModelSpec, asked: TrainingRequest) -> TrainingDemand:
         lora_rank=workload.lora_rank.value if workload.lora_rank else 16,
         isl_tokens=float(workload.isl.value) if workload.isl else None,
         osl_tokens=float(workload.osl.value) if workload.osl else None,
+        offload=asked.offload or "none",
+        roles=asked.roles or "in-turn",
     )
 
 
 def _way(model: ModelSpec, platform: Platform, split: SplitRequest, demand: TrainingDemand, instances: int) -> Way:
-    tp, pp = split.tp or 1, split.pp or 1
+    tp, pp, cp = split.tp or 1, split.pp or 1, split.cp or 1
     devices = platform.devices * instances
-    if devices % (tp * pp):
+    if devices % (tp * pp * cp):
         raise InputError(
-            f"tp x pp = {tp * pp} does not divide the {devices} devices", why="every device has a place",
+            f"tp x pp x cp = {tp * pp * cp} does not divide the {devices} devices", why="every device has a place",
             fix="choose degrees that multiply to a divisor, or say --instances",
         )  # fmt: skip
-    dp = split.dp or devices // (tp * pp)
-    layout = TrainingLayout(tp=tp, pp=pp, ep=split.ep or 1, dp=dp)
+    dp = split.dp or devices // (tp * pp * cp)
+    layout = TrainingLayout(tp=tp, pp=pp, cp=cp, ep=split.ep or 1, dp=dp)
     problem = tp_problem(model, tp) or layout_problem(model, layout)
-    if tp * pp * dp != devices:
-        problem = f"tp x pp x dp = {tp * pp * dp} is not the {devices} devices"
+    if tp * pp * cp * dp != devices:
+        problem = f"tp x pp x cp x dp = {tp * pp * cp * dp} is not the {devices} devices"
     if problem is not None:
         raise InputError(
             f"not a legal layout: {problem}", why="every device must hold whole pieces", fix="chipwise model"
@@ -119,7 +122,7 @@ def _way(model: ModelSpec, platform: Platform, split: SplitRequest, demand: Trai
             why="every copy takes at least one micro-batch a step", fix="raise --global-batch or lower --micro-batch",
         )  # fmt: skip
     nodes = -(-devices // platform.devices)
-    return Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro)
+    return Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro, cp=cp)
 
 
 def _question(model: ModelSpec, demand: TrainingDemand) -> Question:
@@ -144,7 +147,7 @@ def _scheme(question: Question, platform: Platform, split: SplitRequest, asked: 
     fitting = [scheme for scheme in found.schemes if scheme.split == wants_split] or list(found.schemes)
     chosen = next((scheme for scheme in fitting if scheme.shard == asked.shard), fitting[0])
     shard: Any = asked.shard or chosen.shard
-    return replace(chosen, shard=shard)
+    return replace(chosen, shard=shard, trainer=recipe_named(asked.trainer) if asked.trainer else chosen.trainer)
 
 
 def _config(model: ModelSpec, way: Way, scheme: Scheme, demand: TrainingDemand, mode: str) -> dict[str, Any]:
@@ -153,7 +156,7 @@ def _config(model: ModelSpec, way: Way, scheme: Scheme, demand: TrainingDemand, 
         "chip": way.platform.chip.id,
         "instances": way.nodes,
         "devices": way.devices,
-        "parallelism": {"tp": way.tp, "pp": way.pp, "ep": way.ep, "dp": way.dp, "cp": 1},
+        "parallelism": {"tp": way.tp, "pp": way.pp, "ep": way.ep, "dp": way.dp, "cp": way.cp},
         "method": demand.method,
         "trainer": scheme.trainer,
         "shard": scheme.shard,

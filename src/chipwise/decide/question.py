@@ -40,7 +40,8 @@ class TrainingDemand:
     """A run and its bars. `tokens` are those of all passes, `global_batch` counts sequences a step.
 
     `recompute` and `micro_batch` left None are tried. `isl_tokens`, `osl_tokens` and `group` describe what a
-    reinforcement method generates: `group` answers a prompt.
+    reinforcement method generates: `group` answers a prompt. `roles` says where its other models are: beside the one
+    that is trained, with generation in turn or beside it too, or apart on other devices.
     """
 
     method: str
@@ -56,6 +57,8 @@ class TrainingDemand:
     osl_tokens: float | None = None
     group: int = 1
     deadline_s: float | None = None
+    offload: str = "none"
+    roles: str = "in-turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from chipwise.memory.terms import cache_bytes_per_sequence, cache_bytes_per_token
 from chipwise.memory.training_activations import activation_bytes, held_format
 from chipwise.memory.training_job import TrainingJob, TrainingLayout, training_shards
 from chipwise.memory.training_recipes import Fitted, Optimizer, Recipe, fitted, optimizer_of, recipe_of
@@ -128,7 +129,8 @@ def _gathered(params: DeviceParams, shards: LayerShards, given: TrainingMemoryIn
         return 0.0 if given.job.adapts else buckets
     live = np.minimum(np.maximum(GATHERED_LAYERS * inner / layers, recipe.live_params), inner)
     own = 0.0 if given.job.adapts else inner / layers
-    return (live + params.outer) * recipe.gather_bytes + own * ELEMENT_BYTES
+    gathered: Number = (live + params.outer) * recipe.gather_bytes + own * ELEMENT_BYTES
+    return np.where(np.asarray(layout.replicas) > 1, gathered, 0.0)
 
 
 def _shard_widths(layout: TrainingLayout) -> tuple[Number, Number]:
@@ -183,6 +185,13 @@ def _adapter_bytes(shards: LayerShards, given: TrainingMemoryInput, optimizer: O
     return adapter_params(shards, job.adapter) * (ADAPTER_BYTES / weights + ADAPTER_BYTES / gradients + moments) + (
         copies * (ELEMENT_BYTES / weights + ELEMENT_BYTES / gradients + moments)
     )
+
+
+def generation_cache_bytes(model: ModelSpec, *, tp: Number, sequences: Number, tokens: Number) -> Number:
+    """The cache on one device of a generation engine while it answers `sequences` of up to `tokens` tokens at once."""
+    shards = training_shards(model, TrainingLayout(tp=tp))
+    grows = cache_bytes_per_token(shards, element_bytes=ELEMENT_BYTES)
+    return sequences * (tokens * grows + cache_bytes_per_sequence(shards, element_bytes=ELEMENT_BYTES))
 
 
 def _generation_bytes(model: ModelSpec, roles: RolesInput) -> Number:

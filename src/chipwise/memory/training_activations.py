@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.memory.training_job import TrainingJob, TrainingLayout
 from chipwise.memory.training_recipes import Fitted, Recipe
-from chipwise.memory.training_shapes import ELEMENT_BYTES, Kernels, Saved, adapter_inputs, saved_by
+from chipwise.memory.training_shapes import ELEMENT_BYTES, Kernels, Saved, adapter_inputs, adapter_outputs, saved_by
 from chipwise.parallelism import LayerShards, Number
 from chipwise.precision import bytes_per_param
 
@@ -77,7 +77,9 @@ def _layers(
         saved = saved_by(layer, hidden=shards.hidden_size, layout=layout, kernels=kernels)
         saved = replace(saved, routed=saved.routed * hot, routed_products=saved.routed_products * hot)
         if job.adapts:
-            saved = replace(saved, adapters=adapter_inputs(layer, job.adapter, kernels))
+            own = adapter_inputs(layer, job.adapter, kernels)
+            own = own + (adapter_outputs(layer, job.adapter) if job.method == "dora" else 0.0)
+            saved = replace(saved, adapters=own)
         found.append((layer.count, saved))
     return found
 

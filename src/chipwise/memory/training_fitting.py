@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from chipwise.memory.training_recipes import fitted
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Number, tp_problem
 
+DEGREES = ("tp", "pp", "ep", "dp")
+MOST_DEVICES = 4096
 MODES: tuple[Recompute, ...] = ("none", "selective", "full")
 
 
@@ -23,6 +26,22 @@ def training_fits(given: TrainingMemoryInput, capacity_bytes: Number) -> Number:
     """
     usable_fraction = (given.fitted or fitted()).usable_fraction
     return np.asarray(training_memory(given).total_bytes <= usable_fraction * capacity_bytes)
+
+
+def min_devices(given: TrainingMemoryInput, *, capacity_bytes: float, node_devices: int) -> int | None:
+    """The fewest devices (1, 2, 4 ... 4,096) on which some layout holds the step as it is asked; None where none does.
+
+    Layouts are those of `candidate_layouts`; trainer, micro-batch and recomputation stay.
+    """
+    for devices in _powers(MOST_DEVICES):
+        found = candidate_layouts(model=given.model, job=given.job, devices=devices, node_devices=node_devices)
+        for shard in dict.fromkeys(one.shard for one in found):
+            alike = [one for one in found if one.shard == shard]
+            degrees: dict[str, Any] = {name: np.array([float(getattr(one, name)) for one in alike]) for name in DEGREES}
+            layout = replace(given.layout, shard=shard, sharded_over=None, vp=1.0, cp=1.0, **degrees)
+            if bool(np.any(training_fits(replace(given, layout=layout), capacity_bytes))):
+                return devices
+    return None
 
 
 def least_recompute(given: TrainingMemoryInput, capacity_bytes: float) -> TrainingMemoryInput:

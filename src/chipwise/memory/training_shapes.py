@@ -219,6 +219,14 @@ def adapter_inputs(layer: LayerShard, adapter: Adapter, kernels: Kernels) -> Num
     return ELEMENT_BYTES * (alone + sum(alike, start=0.0))
 
 
+def adapter_outputs(layer: LayerShard, adapter: Adapter) -> Number:
+    """Bytes a token leaves where adapters scale what their matrix gives (DoRA's magnitudes): that, once.
+
+    Source: Liu et al., "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024, arXiv:2402.09353, section 4.3.
+    """
+    return ELEMENT_BYTES * sum((gemm.rows_out for gemm in adapted(layer, adapter)), start=0.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedElements:
     """Elements of one token that are read and written between the matrices of one device's layers, forward.

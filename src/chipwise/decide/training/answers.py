@@ -9,11 +9,13 @@ import numpy as np
 
 from chipwise.decide.budget import whole_bytes
 from chipwise.memory.training_budget import training_changes
+from chipwise.memory.training_fitting import min_devices
 from chipwise.perf.training import StepTerms, term_seconds
 from chipwise.perf.training_prediction import efficiencies
 from chipwise.units import Range
 
 if TYPE_CHECKING:
+    from chipwise.catalog import Chip
     from chipwise.decide.training.trials import Trial
 
 BOUND = {
@@ -42,6 +44,11 @@ class Row:
         return self.trial.spread_factor(self.row)
 
 
+def _domain(chip: Chip) -> int:
+    """Devices that a chip's fastest links join."""
+    return (chip.link.domain_chips or 1) * chip.cores if chip.link else chip.cores
+
+
 def memory_object(row: Row, warnings: tuple[str, ...]) -> dict[str, Any]:
     """CONTRACT's memory object for training, per chip of the fullest device."""
     trial = row.trial
@@ -55,6 +62,12 @@ def memory_object(row: Row, warnings: tuple[str, ...]) -> dict[str, Any]:
         if short > 0
         else ()
     )
+    whole = way.platform.sample is not None
+    fewest = min_devices(
+        trial.asked_of(row.row),
+        capacity_bytes=way.platform.device_memory_bytes,
+        node_devices=way.platform.devices if whole else max(way.platform.devices, _domain(chip)),
+    )
     return {
         "fits": short <= 0,
         "chip": chip.id,
@@ -66,7 +79,8 @@ def memory_object(row: Row, warnings: tuple[str, ...]) -> dict[str, Any]:
         "kv_cache_tokens": None,
         "max_concurrency_at_context": None,
         "longest_context": None,
-        "min_chips": None,
+        "min_chips": None if fewest is None else -(-fewest // chip.cores),
+        "min_instances": None if fewest is None or not whole else -(-fewest // way.platform.devices),
         "to_make_it_fit": [
             {"change": one.change, "frees_bytes": round(one.frees_bytes), "costs": one.costs, "enough": one.enough}
             for one in changes

@@ -7,27 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.memory.training import RolesInput, training_memory
+from chipwise.memory.training import RolesInput, generation_cache_bytes, training_memory
 from chipwise.units import show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from chipwise.decide.question import Question
     from chipwise.decide.training.answers import Row
+    from chipwise.memory.training_job import TrainingLayout
 
 READ_ONLY = {"dpo": ("reference",), "grpo": ("reference",), "ppo": ("reference", "reward")}
 """Models that are only read, by method. Sources: the guide A:43; the papers of PPO (language models), DPO, GRPO."""
 TRAINED = {"ppo": ("critic",)}
 """Models that are trained beside the actor."""
+GENERATING = frozenset({"ppo", "grpo"})
+"""Methods whose steps begin with answers that the model writes."""
 
 
-def roles_of(question: Question) -> RolesInput:
+def roles_of(question: Question, layout: TrainingLayout) -> RolesInput:
     """The models beside the one that is trained: a reference for DPO and GRPO, reward and a trained critic for PPO.
 
-    They are taken to be of the trained model's size; generation takes the memory in turn.
+    They are taken to be of the trained model's size, and on the same devices unless they are asked apart. Generation
+    takes the memory in turn, or has an engine beside the trainer with the cache of a step's answers.
     """
-    method, model = question.training.method, question.model
-    frozen, trained = READ_ONLY.get(method, ()), TRAINED.get(method, ())
-    return RolesInput(frozen=(model,) * len(frozen), trained=(model,) * len(trained))
+    model, demand = question.model, question.training
+    if demand.roles == "apart":
+        return RolesInput()
+    frozen, trained = READ_ONLY.get(demand.method, ()), TRAINED.get(demand.method, ())
+    held = RolesInput(frozen=(model,) * len(frozen), trained=(model,) * len(trained))
+    if demand.roles != "beside" or demand.method not in GENERATING:
+        return held
+    answers = demand.global_batch * layout.tp / layout.devices
+    cache = generation_cache_bytes(model, tp=layout.tp, sequences=answers, tokens=demand.seq_len)
+    return replace(held, generation_tp=layout.tp, generation_cache_bytes=cache)
 
 
 def roles_words(question: Question, row: Row, training: dict[str, Any]) -> str | None:

@@ -11,6 +11,7 @@ from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Demand
 from chipwise.decide.serving.evaluate import evaluate
 from chipwise.decide.serving.seats import Seat, at_precision, layouts_of, seat_of
+from chipwise.decide.training.roles import GENERATING
 from chipwise.precision import legal_precisions
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question
     from chipwise.decide.training.trials import Way
-
-GENERATING = frozenset({"ppo", "grpo"})
 
 
 def rollout_seconds(question: Question, ways: Sequence[Way]) -> NDArray[np.float64] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.decide.training.dequantisation import step_unpacking_s, with_unpacking
-from chipwise.decide.training.roles import roles_of
+from chipwise.decide.training.roles import GENERATING, roles_of
 from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
@@ -54,6 +54,7 @@ class Way:
     ep: int
     dp: int
     micro_batch: int
+    cp: int = 1
 
     @property
     def devices(self) -> int:
@@ -96,7 +97,7 @@ class Trial:
     def asked_of(self, row: int) -> TrainingMemoryInput:
         """The memory question of one row, in scalars."""
         job = replace(self.job, **_at(self.job, ("micro_batch", "micro_batches"), row))
-        layout = replace(self.asked.layout, **_at(self.asked.layout, ("tp", "pp", "ep", "dp"), row))
+        layout = replace(self.asked.layout, **_at(self.asked.layout, ("tp", "pp", "ep", "dp", "cp"), row))
         return replace(self.asked, job=job, layout=layout)
 
 
@@ -144,6 +145,7 @@ def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Seq
     micro = _column([float(way.micro_batch) for way in ways])
     copies = _column([float(way.dp) for way in ways])
     method: Any = demand.method
+    offload: Any = demand.offload
     return TrainingJob(
         method=method,
         seq_len=demand.seq_len,
@@ -153,6 +155,7 @@ def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Seq
         recompute=recompute,
         trainer=scheme.trainer,
         adapter=Adapter(rank=demand.lora_rank),
+        offload=offload,
     )
 
 
@@ -161,7 +164,7 @@ def _column(values: Sequence[float]) -> Floats:
 
 
 def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
-    names = ("tp", "pp", "ep", "dp")
+    names = ("tp", "pp", "ep", "dp", "cp")
     degrees: dict[str, Any] = {name: _column([float(getattr(way, name)) for way in ways]) for name in names}
     return TrainingLayout(shard=scheme.shard, **degrees)
 
@@ -222,7 +225,7 @@ def trial(
         rollout_s: seconds of generation a step, by row; None where nothing is generated.
     """
     job, layout = _job(question.training, scheme, recompute, ways), _layout(scheme, ways)
-    asked = TrainingMemoryInput(model=question.model, layout=layout, job=job, roles=roles_of(question))
+    asked = TrainingMemoryInput(model=question.model, layout=layout, job=job, roles=roles_of(question, layout))
     cores = _column([float(way.platform.chip.cores) for way in ways])
     capacity = _column([way.platform.device_memory_bytes for way in ways]) * cores
     memory = size_training(asked, capacity_bytes=capacity, devices_per_chip=cores)

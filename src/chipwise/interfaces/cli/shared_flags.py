@@ -110,7 +110,7 @@ ADAPTERS = (
     ),
 )
 
-METHOD = choice("full-ft", "lora", "qlora", "pretrain", "dpo", "ppo", "grpo")
+METHOD = choice("full-ft", "lora", "qlora", "dora", "pretrain", "dpo", "ppo", "grpo")
 
 TRAINING = (
     Flag(
@@ -118,7 +118,7 @@ TRAINING = (
         fields=("training.method",),
         parse=METHOD,
         metavar="METHOD",
-        help="Training instead of serving: full-ft, lora, qlora, pretrain, dpo, ppo, grpo.",
+        help="Training instead of serving: full-ft, lora, qlora, dora, pretrain, dpo, ppo, grpo.",
     ),
     Flag(
         name="--seq-len",
@@ -148,6 +148,28 @@ TRAINING = (
         parse=choice("none", "zero1", "zero2", "zero3"),
         metavar="none|zero1|zero2|zero3",
         help="What data-parallel devices share.",
+    ),
+    Flag(
+        name="--trainer",
+        fields=("training.trainer",),
+        parse=str,
+        metavar="NAME",
+        help="Who trains it, such as megatron, deepspeed, fsdp, torchtune, hf or unsloth.",
+    ),
+    Flag(
+        name="--offload",
+        fields=("training.offload",),
+        parse=choice("none", "optimizer", "optimizer+weights"),
+        metavar="none|optimizer|optimizer+weights",
+        help="What waits in host memory.",
+    ),
+    Flag(
+        name="--roles",
+        fields=("training.roles",),
+        parse=choice("in-turn", "beside", "apart"),
+        metavar="in-turn|beside|apart",
+        help="Where the other models of DPO, PPO and GRPO are: beside the trained one with generation in turn, "
+        "generation beside it too, or all on other devices.",
     ),
 )
 
