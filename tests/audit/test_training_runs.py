@@ -48,7 +48,10 @@ def test_a_method_nobody_covers_says_so(text: str, code: str) -> None:
     [
         ("PyTorch NVIDIA Release 23.09", "MLPerf Training v4.1", "nemo"),
         ("AWS Neuron (torch-neuronx / NxD / NeMo-Megatron)", "Neuron 2.18.0", "neuron"),
-        ("llm-foundry (Composer FSDP1)", "", "fsdp"),
+        ("llm-foundry (Composer FSDP1)", "", "composer"),
+        ("Optimized DeepSpeed-Chat (Hybrid Engine)", "", "deepspeed"),
+        ("LLaMA-Factory 0.9", "", "hf-amp"),
+        ("torchtune 0.5", "", "torchtune"),
         ("Megatron-DeepSpeed", "2022-02", "megatron-deepspeed"),
         ("a framework of nobody", "", "megatron"),
     ],
@@ -149,3 +152,39 @@ def test_peak_memory_is_in_gib_whatever_is_printed() -> None:
     assert peak_gib(row(peak_mem_gb=70)) == pytest.approx(65.19, abs=0.01)
     assert peak_gib(row(total_mem_gb_all_gpus=140, n_devices=2)) == pytest.approx(65.19, abs=0.01)
     assert peak_gib(row()) is None
+
+
+@pytest.mark.parametrize(
+    ("note", "modules", "even"),
+    [
+        ("recompute_modules=`layernorm`, `moe_act`; outcome", ("layernorm", "moe_act"), False),
+        ("config string 'tp1, recompute=moe'; forced load balancing", ("moe",), True),
+        ("recompute_modules=`[]`; x", None, False),
+        ("MoE forced-balance routing", None, True),
+    ],
+)
+def test_parts_that_are_recomputed_and_forced_routing_are_read(
+    note: str, modules: tuple[str, ...] | None, *, even: bool
+) -> None:
+    job = case_of(row(n_devices=8, tp=1, note=note), CONTEXT).job
+    assert (job.recompute_modules, job.even_routing) == (modules, even)
+
+
+def test_a_frozen_base_is_held_as_narrow_as_it_is_multiplied() -> None:
+    lora = {"method": "lora", "n_devices": 8, "tp": 1, "framework_version": "MLPerf Training v5.1"}
+    assert case_of(row(**lora), CONTEXT).job.base_format == "fp8"
+    assert case_of(row(**lora, hardware="a100-sxm-80"), CONTEXT).job.base_format is None
+
+
+def test_stages_of_2022_cut_no_sequences() -> None:
+    old = case_of(row(framework="Megatron-DeepSpeed", n_devices=8, tp=8), CONTEXT)
+    assert not old.layout.sequence_parallel
+    assert case_of(row(n_devices=8, tp=8), CONTEXT).layout.sequence_parallel
+
+
+def test_degrees_that_a_splitting_trainer_s_row_leaves_out_are_found() -> None:
+    words = {"fsdp_or_zero": "ZeRO-1", "n_devices": 8, "micro_batch": 1, "global_batch": 64, "method": "sft"}
+    split = case_of(row(model="llama-3.3-70b", framework="Megatron-LM", **words | {"n_devices": 64}), CONTEXT)
+    assert float(split.layout.tp * split.layout.pp) > 1
+    whole = case_of(row(model="llama-3.1-8b", framework="DeepSpeed", **words), CONTEXT)
+    assert float(whole.layout.tp * whole.layout.pp) == 1

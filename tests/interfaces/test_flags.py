@@ -72,7 +72,7 @@ ASKED: list[tuple[type[Any], list[Flag], set[str]]] = [
     (
         SizeRequest,
         flags_of(memory.GROUPS),
-        {"engine.draft_tokens", "engine.acceptance", "engine.prefix_hit_fraction", "training.global_batch"},
+        {"engine.acceptance", "engine.prefix_hit_fraction", "training.global_batch"},
     ),
     (EstimateRequest, flags_of(estimate.GROUPS), {"engine.lora_adapters", "engine.lora_rank"}),
 ]

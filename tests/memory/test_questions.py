@@ -221,8 +221,8 @@ def test_trainer_and_offload_are_asked_by_name() -> None:
 
 
 def test_the_fewest_chips_of_a_run_are_named() -> None:
-    full = {"method": "full-ft", "micro_batch": 1}
-    small = size(SizeRequest(model="llama-3.1-8b", chip="h100-sxm", training=TrainingRequest(**full)))
+    full = TrainingRequest(method="full-ft", micro_batch=1)
+    small = size(SizeRequest(model="llama-3.1-8b", chip="h100-sxm", training=full))
     assert (small["fits"], small["min_chips"]) == (False, 2)
-    large = size(SizeRequest(model="llama-3.1-405b", instance="p5.48xlarge", training=TrainingRequest(**full)))
+    large = size(SizeRequest(model="llama-3.1-405b", instance="p5.48xlarge", training=full))
     assert large["min_chips"] == 8 * large["min_instances"] >= 128

@@ -10,7 +10,8 @@ from chipwise.advisor.limits import check_context, check_split, check_version
 from chipwise.advisor.whole import answers_whole
 from chipwise.capacity import Packing, pack
 from chipwise.decide.question import Demand, LoadKind
-from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
+from chipwise.decide.serving.answers import question_of, serving_object
+from chipwise.decide.serving.holding import hold, memory_object
 from chipwise.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from chipwise.advisor.limits import check_context, check_split, check_version
 from chipwise.advisor.request import SplitRequest
 from chipwise.advisor.whole import answers_whole
 from chipwise.catalog import load_catalog
-from chipwise.decide.serving.answers import hold, memory_object
+from chipwise.decide.serving.holding import hold, memory_object
 
 if TYPE_CHECKING:
     from chipwise.advisor.layout import Laid

@@ -1,7 +1,8 @@
 """Which release of an engine a row means that names none: the one that was current when its source appeared.
 
 Numbers of one repository's threads grow with time, so that a few dated threads place all others; a paper's
-repository is dated by the paper.
+repository is dated by the paper. Days of `engine_releases.csv` of kind `assumed` may be off by a few, which
+matters to a row of just those days; speeds of rows that name no release are judged by their range alone.
 """
 
 from __future__ import annotations

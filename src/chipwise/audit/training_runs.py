@@ -343,6 +343,8 @@ def _planned(case: Case) -> TrainingLayout:
     devices = int(case.chips * case.chip.cores)
     node = int(min(devices, (case.node_chips or _domain(case.chip)) * case.chip.cores))
     tried = candidate_layouts(model=case.model, job=case.job, devices=devices, node_devices=max(node, 1))
+    if case.row.text("fsdp_or_zero"):
+        tried = tuple(one for one in tried if one.shard in {"none", case.layout.shard})
     for layout in (_shared(one, case.row.positive("global_batch")) for one in tried):
         micro, micros = batches_of(case.row, float(layout.dp))
         job = replace(case.job, micro_batch=micro, micro_batches=micros, recompute="full")

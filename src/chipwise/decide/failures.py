@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipwise.decide.advice import NotJudged, Rejected
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.catalog import Instance
+    from chipwise.decide.advice import NotJudged, Rejected
 
 STAGES = ("engine", "support", "custom-kernels", "precision", "facts", "split", "memory", "slo")
 """Checks in their order; a later one failed means that more had been passed."""
@@ -56,6 +55,8 @@ def refusal_failure(refusal: Refusal) -> Failure:
 
 def verdict(instance: Instance, failures: Sequence[Failure]) -> Rejected | NotJudged:
     """The failure that got furthest, as a rejection; what we do not know, as not judged."""
+    from chipwise.decide.advice import NotJudged, Rejected  # late: a door that refuses one layout needs no Advice
+
     if not failures:
         return Rejected(
             instance=instance.name, rule="split", reason="no legal split of the model fits a node of it",

@@ -12,9 +12,10 @@ from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale
 from chipwise.decide.effects import communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
-from chipwise.decide.serving.answers import hold, memory_object, question_of, serving_object
+from chipwise.decide.serving.answers import question_of, serving_object
 from chipwise.decide.serving.ceiling import seats
 from chipwise.decide.serving.hazards import Watched, hazards_of
+from chipwise.decide.serving.holding import hold, memory_object
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.serving.sharing import sharing_object

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.decide.training.dequantisation import step_unpacking_s, with_unpacking
-from chipwise.decide.training.roles import GENERATING, roles_of
+from chipwise.decide.training.roles import roles_of
 from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout

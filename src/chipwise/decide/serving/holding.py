@@ -1,0 +1,165 @@
+"""One layout's memory in full: the object that `memory` prints and that every estimate and option carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chipwise.catalog import load_catalog
+from chipwise.decide.budget import whole_bytes
+from chipwise.engines import kv_formats
+from chipwise.memory import ServingMemoryInput, min_chips, size_serving, to_make_it_fit
+from chipwise.memory.fitting import FitOptions
+from chipwise.parallelism import shard
+from chipwise.precision import capability
+
+if TYPE_CHECKING:
+    from chipwise.catalog import Chip
+    from chipwise.decide.platforms import Platform
+    from chipwise.decide.serving.seats import Layout
+    from chipwise.memory import MemoryAnswer
+    from chipwise.model import ModelSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A layout's memory question with its answer: what a prediction and a printed budget are made from."""
+
+    asked: ServingMemoryInput
+    answer: MemoryAnswer
+
+
+def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
+    """Size one layout of a model that is already at its precision."""
+    seat = layout.seat
+    asked = ServingMemoryInput(
+        shards=shard(model, layout.split),
+        capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
+        utilization=seat.limits.utilization,
+        context_tokens=context_tokens,
+        concurrency=concurrency,
+        chunk_tokens=seat.limits.chunk_tokens,
+        whole_prompts=seat.limits.whole_prompts,
+        max_num_seqs=seat.limits.max_num_seqs,
+        kv_format=seat.limits.kv_format,
+        engine=seat.engine.name,
+        engine_version=seat.engine.asked_version or seat.engine.version,
+        eager=seat.limits.eager,
+        graph_max_batch=seat.limits.graph_max_batch,
+        nvlink=seat.fast_link,
+        devices_per_chip=seat.platform.chip.cores,
+        lora_adapters=seat.limits.lora_adapters,
+        lora_rank=seat.limits.lora_rank,
+        draft=shard(seat.limits.draft, layout.split) if seat.limits.draft else None,
+        draft_tokens=seat.limits.draft_tokens,
+    )
+    return Held(asked=asked, answer=size_serving(asked))
+
+
+def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any]:
+    """CONTRACT's memory object: terms of the fullest chip that add up to its capacity, and what fits.
+
+    Args:
+        model: at the layout's precision.
+        layout: where it is laid.
+        held: the same layout sized.
+    """
+    answer, budget, chip = held.answer, held.answer.budget, layout.seat.platform.chip
+    per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
+    may = _options(layout)
+    fewest = min_chips(model, held.asked, may)
+    changes = to_make_it_fit(model, held.asked, may)
+    return {
+        "fits": bool(answer.fits),
+        "chip": chip.id,
+        "chips": layout.seat.platform.chips_of(layout.devices),
+        "profile": layout.seat.platform.profile.name if layout.seat.platform.profile else None,
+        "lnc": chip.lnc,
+        "per_chip": per_chip,
+        "shortfall_bytes": short,
+        "kv_pool_bytes": _whole(answer.kv_pool_bytes),
+        "kv_cache_tokens": _whole(answer.kv_cache_tokens),
+        "max_concurrency_at_context": float(answer.max_concurrency_at_context),
+        "longest_context": _whole(answer.longest_context),
+        "min_chips": fewest,
+        "min_instances": _instances(layout, fewest),
+        "to_make_it_fit": [
+            {"change": one.change, "frees_bytes": _whole(one.frees_bytes), "costs": one.costs, "enough": one.enough}
+            for one in changes
+        ],
+        "range": {"low_fraction": float(answer.low_fraction), "high_fraction": float(answer.high_fraction)},
+        "evidence": answer.evidence,
+        "engine": layout.seat.engine.name,
+        "engine_version": layout.seat.engine.version,
+        "context_tokens": _whole(held.asked.context_tokens),
+        "concurrency": float(held.asked.concurrency),
+        "warnings": [*answer.warnings, *_overrun(answer), *layout.seat.notes],
+    }
+
+
+def _instances(layout: Layout, chips: int | None) -> int | None:
+    """Instances of the asked size that the fewest chips are; None where only a chip is asked."""
+    sample = layout.seat.platform.sample
+    return None if sample is None or chips is None else -(-chips // (sample.chips or 1))
+
+
+def _overrun(answer: MemoryAnswer) -> list[str]:
+    lacking = -float(answer.reserve_room_bytes)
+    if lacking <= 0:
+        return []
+    share = lacking / float(answer.budget.capacity_bytes)
+    return [f"graphs and the driver lack {lacking / 1e9:.1f} GB beside what the engine fills: take {share:.2f} off it"]
+
+
+def _options(layout: Layout) -> FitOptions:
+    """What may be changed: formats that engine and chip hold, degrees, larger slices and chips that are rented."""
+    seat = layout.seat
+    chip = seat.platform.chip
+    part = seat.platform.fraction < 1.0 or seat.platform.profile is not None
+    return FitOptions(
+        kv_format="fp8" if "fp8" in kv_formats(seat.engine) else None,
+        weight_formats=tuple(name for name in NARROWER if capability(chip, name).mode != "none"),
+        most_tp=1 if part else _node_devices(seat.platform),
+        most_stages=1 if part else MOST_STAGES,
+        bigger_parts_bytes=_parts(seat.platform) if part else {},
+        bigger_chips_bytes=_larger(chip, seat.platform.device_memory_bytes, layout.devices),
+    )
+
+
+def _node_devices(platform: Platform) -> int:
+    """Devices of one instance; where only a chip is asked, of the widest size that carries it."""
+    sizes = (size.devices or 1 for size in load_catalog().instances.values() if size.chip == platform.chip.id)
+    return platform.most_tp if platform.sample else max((platform.most_tp, *sizes))
+
+
+def _parts(platform: Platform) -> dict[str, float]:
+    """Other parts of the GPU by name, their bytes: its MIG profiles, or the fractions that are rented."""
+    chip = platform.chip
+    if platform.profile is not None:
+        return {f"a slice of {one.name}": float(one.memory_bytes or 0) for one in chip.mig_profiles}
+    sizes = (one for one in load_catalog().instances.values() if one.chip == chip.id and one.chip_fraction < 1.0)
+    return {one.name: float(one.accelerator_memory_bytes or 0) for one in sizes}
+
+
+MOST_STAGES = 8
+"""Nodes that one replica spans at most."""
+NARROWER = ("fp8", "int4-g128")
+"""Formats of weights proposed where a model does not fit, by what they lose."""
+
+
+def _larger(chip: Chip, device_bytes: float, devices: int) -> dict[str, float]:
+    """Larger chips of the vendor by the smallest rented size that has as many devices: its name, a chip's bytes."""
+    catalog = load_catalog()
+    found: dict[str, float] = {}
+    for name, one in catalog.chips.items():
+        held = (one.memory_bytes or 0) / one.cores
+        sizes = [size for size in catalog.instances.values() if size.chip == name and size.status == "current"]
+        room = [size for size in sizes if (size.devices or 0) >= devices and size.chip_fraction == 1.0]
+        if one.vendor == chip.vendor and one.cores == chip.cores and held > device_bytes and room:
+            smallest = min(room, key=lambda size: (size.devices or 0, size.vcpu or 0, size.name))
+            found[f"{smallest.name} ({name})"] = held * one.cores
+    return found
+
+
+def _whole(value: Any) -> int:
+    return round(float(value))
