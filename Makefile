@@ -11,7 +11,7 @@ PYTEST := $(BIN)/pytest -q -n 2
 QUICK := -m "not slow"
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: help setup demo test lint check check-full bench calibrate docs screens clean
+.PHONY: help setup demo test lint check check-full mutation bench calibrate docs screens clean
 
 help:  ## list the verbs
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -44,8 +44,12 @@ lint: $(STAMP)  ## style, types, rooms, dependencies
 check: lint  ## lint and the quick tests with branch coverage (under 6 minutes)
 	$(PYTEST) $(QUICK) --cov --cov-fail-under=0 --cov-report=term:skip-covered
 
-check-full: lint  ## everything: lint, all tests, coverage of 90 % and more
+check-full: lint  ## everything: lint, all tests, coverage of 90 % and more, planted faults noticed
 	$(PYTEST) --cov --cov-report=term:skip-covered
+	$(BIN)/python -m mutation --sample 30
+
+mutation: $(STAMP)  ## plant a seeded sample of faults in the arithmetic rooms: 80 % and more must be noticed (20 minutes)
+	$(BIN)/python -m mutation $(FAULTS)
 
 bench: $(STAMP)  ## how fast chipwise itself is: every script of benchmarks/
 	@shopt -s nullglob; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -87,11 +87,11 @@ def _of_calls(node: ast.AST) -> Iterator[tuple[str, Change]]:
 
 
 def _code(tree: ast.Module) -> list[ast.AST]:
-    """The nodes that compute: decorators, annotations and imports left out, in a fixed order."""
+    """The nodes that compute: decorators, annotations, imports and `strict=` of zip left out, in a fixed order."""
     found: list[ast.AST] = []
 
     def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.keyword) and node.arg == "strict"):
             return
         found.append(node)
         for name, value in ast.iter_fields(node):

@@ -170,6 +170,11 @@ def test_parts_that_are_recomputed_and_forced_routing_are_read(
     assert (job.recompute_modules, job.even_routing) == (modules, even)
 
 
+def test_updates_in_the_backward_pass_are_read() -> None:
+    assert case_of(row(n_devices=1, note="optimizer_in_bwd=True"), CONTEXT).job.update_in_backward
+    assert not case_of(row(n_devices=1), CONTEXT).job.update_in_backward
+
+
 def test_a_frozen_base_is_held_as_narrow_as_it_is_multiplied() -> None:
     lora = {"method": "lora", "n_devices": 8, "tp": 1, "framework_version": "MLPerf Training v5.1"}
     assert case_of(row(**lora), CONTEXT).job.base_format == "fp8"

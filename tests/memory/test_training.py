@@ -24,8 +24,9 @@ from chipwise.memory.training import (
 from chipwise.memory.training_activations import in_flight
 from chipwise.memory.training_budget import size_training, training_changes
 from chipwise.memory.training_fitting import candidate_layouts, least_recompute, min_devices, training_fits
-from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, layout_problem
+from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, layout_problem, training_shards
 from chipwise.memory.training_recipes import fitted, optimizer_of, optimizers, recipe_named, recipe_of, recipes
+from chipwise.memory.training_shapes import saved_elements
 from chipwise.model import Attention, Experts, Layer, ModelSpec, Weight
 
 GB = 1e9
@@ -468,3 +469,40 @@ def test_every_trainer_has_one_name_and_a_recipe() -> None:
     assert {one.family for one in recipes().values()} <= set(recipes())
     assert recipe_named("LLaMA-Factory 0.9") == "hf-amp"
     assert recipe_named("Unsloth 2025.1 (TRL)") == "unsloth"
+
+
+def test_what_passes_between_the_matrices_by_hand() -> None:
+    passed = saved_elements(training_shards(LLAMA_8B, TrainingLayout()), TrainingLayout())
+    # two norms in and out; query, key, value and the output's input; gate, up and what the last matrix takes
+    assert float(passed.stream) == 32 * 4 * 4096
+    assert float(passed.inner) == 32 * (2 * 4096 + 2 * 1024 + 3 * 14336)
+    assert float(passed.scores) == 32 * 32
+    assert float(passed.routed) == 0.0
+    split = TrainingLayout(tp=2)
+    halved = saved_elements(training_shards(LLAMA_8B, split), split)
+    assert (halved.stream, halved.inner) == (passed.stream / 2, passed.inner / 2)
+    whole = TrainingLayout(tp=2, sequence_parallel=False)
+    assert saved_elements(training_shards(LLAMA_8B, whole), whole).stream == passed.stream
+    # two experts a token: sent and joined (2 x 2048), gate, up and product (3 x 1024)
+    mixed = saved_elements(training_shards(MOE, TrainingLayout()), TrainingLayout())
+    assert float(mixed.routed) == 24 * 2 * (2 * 2048 + 3 * 1024)
+
+
+def test_degrees_that_a_model_s_heads_forbid_are_not_tried() -> None:
+    odd = decoder(hidden=1920, wide=5760, heads=(15, 5), layers=24, vocab=32000)
+    found = candidate_layouts(model=odd, job=JOB, devices=8, node_devices=8)
+    assert {one.tp for one in found} == {1}
+    assert {one.pp for one in found} == {1, 2, 4, 8}
+    few = candidate_layouts(model=odd, job=replace(JOB, micro_batches=2), devices=8, node_devices=8)
+    assert {one.pp for one in few} == {1, 2}
+    assert {(one.dp > 1, one.pp > 1, one.shard) for one in found} == {
+        (True, False, "zero1"), (True, False, "zero3"), (True, True, "zero1"), (False, True, "none"),
+    }  # fmt: skip
+
+
+def test_updates_in_the_backward_pass_leave_the_gradients_of_one_layer() -> None:
+    job = replace(JOB, method="full-ft", trainer="torchtune")
+    whole, in_turn = held(job=job), held(job=replace(job, update_in_backward=True))
+    # embedding and head, 2 x 128,256 x 4,096, are more than a layer's 218 M
+    assert float(whole.gradients_bytes) == 2 * LLAMA_8B.params_total
+    assert float(in_turn.gradients_bytes) == pytest.approx(2 * (2 * 128256 * 4096 + 4096))

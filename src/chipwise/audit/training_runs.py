@@ -43,6 +43,7 @@ _SHARDS: tuple[tuple[str, Shard], ...] = (
     (r"ddp|replicated|none", "none"),
 )
 _MODULES = rf"recompute(?:_modules)?=\s*((?:`?(?:{'|'.join(RECOMPUTED)})\b`?,?\s*)+)"
+_IN_BACKWARD = r"optimizer[_ -]in[_ -](?:bwd|backward)|fused[_ -]backward|\blomo\b"
 _FORCED = r"forced[- ](?:load[- ]?)?balanc|force[d_-]*balanc"
 _TRANSFORMERS = frozenset({"hf", "hf-amp", "ms-swift"})
 _SPLITTING = frozenset({"megatron", "nemo"})
@@ -219,6 +220,7 @@ def job_of(
         optimizer=_optimizer(row.note.lower()),
         recompute=_recompute(row, defaults),
         recompute_modules=_modules(row),
+        update_in_backward=re.search(_IN_BACKWARD, row.note.lower()) is not None,
         even_routing=re.search(_FORCED, row.note.lower()) is not None,
         trainer=defaults.recipe,
         adapter=_adapter(row, defaults.adapter),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -159,6 +159,13 @@ def _trained_count(params: DeviceParams, layout: TrainingLayout) -> Number:
     return (params.dense + params.outer) / dense + params.expert / expert
 
 
+def _largest_share(params: DeviceParams, shards: LayerShards) -> Number:
+    """The share of a device's parameters that its largest layer has, or its embedding and head."""
+    layers = np.maximum(sum((layer.count for layer in shards.layers), start=0.0), 1.0)
+    largest = np.maximum((params.dense + params.expert) / layers, params.outer)
+    return largest / np.maximum(params.total, 1.0)
+
+
 def _at_load(params: DeviceParams, own: StateBytes, recipe: Recipe, layout: TrainingLayout) -> Number:
     """What loading a checkpoint takes beyond the states: all weights beside the shard, before gradients are there."""
     if layout.shard != "zero3" or not recipe.whole_at_load:
@@ -251,6 +258,8 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
         adapters = _adapter_bytes(shards, given, optimizer)
     else:
         own = _offloaded(_trained_states(params, layout, recipe, optimizer), job)
+        if job.update_in_backward:
+            own = replace(own, gradients_bytes=own.gradients_bytes * _largest_share(params, shards))
         adapters = 0.0
     others = _roles(given, recipe, optimizer)
     filled = np.where((recipe.gradients_persist > 0) | (np.asarray(job.micro_batches) > 1), 0.0, own.gradients_bytes)

@@ -93,6 +93,8 @@ class TrainingJob:
     flash_attention: bool = True
     fused_loss: bool | None = None
     offload: Offload = "none"
+    update_in_backward: bool = False
+    """Each weight is updated as soon as its gradient is there, so that gradients of one layer exist at a time."""
     recompute_modules: tuple[str, ...] | None = None
     """Parts that selective recomputation brings back (`training_activations.RECOMPUTED`); None: what is cheap."""
     even_routing: bool = False
