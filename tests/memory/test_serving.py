@@ -459,3 +459,33 @@ def test_the_range_of_a_chip_of_cores_is_of_the_chip(llama8b: ModelSpec, ask: As
     assert answer.error_bytes / answer.kv_pool_bytes == pytest.approx(answer.high_fraction - 1)
     assert answer.room_bytes == pytest.approx(answer.kv_pool_bytes)
     assert answer.need_bytes == answer.budget.cache_bytes
+
+
+def test_families_whose_tower_is_not_cut_hold_it_whole(llama8b: ModelSpec, ask: Ask) -> None:
+    seeing = replace(llama8b, towers=(Tower(name="vision", layers=llama8b.layers, weights=()),))
+    cut, whole = (
+        float(size_serving(ask(replace(seeing, model_type=family), Split(tp=2))).budget.weights_bytes)
+        for family in ("llava", "pixtral")
+    )
+    assert whole - cut == pytest.approx(llama8b.layers[0].params)
+
+
+def test_prompts_that_are_not_cut_make_a_step_as_long_as_the_context(llama8b: ModelSpec, ask: Ask) -> None:
+    def activations(context: int, chunk: int, *, whole: bool, version: str = "0.7.3") -> float:
+        asked = ask(
+            llama8b, context_tokens=context, chunk_tokens=chunk, whole_prompts=whole, engine_version=version,
+            max_num_seqs=1,
+        )  # fmt: skip
+        return float(size_serving(asked).activations_total_bytes)
+
+    assert activations(32768, 2048, whole=True) == activations(2048, 32768, whole=False)
+    assert activations(1024, 2048, whole=True) == activations(1024, 2048, whole=False)
+    assert activations(32769, 2048, whole=True) == activations(2048, 2048, whole=False)
+    assert activations(65536, 2048, whole=True, version="0.4.0") > activations(32768, 2048, whole=True, version="0.4.0")
+
+
+def test_a_model_with_a_tower_is_never_cut_by_itself(llama8b: ModelSpec, ask: Ask) -> None:
+    seeing = replace(llama8b, towers=(Tower(name="vision", layers=llama8b.layers, weights=()),))
+    long = ask(seeing, context_tokens=65536, chunk_tokens=2048, whole_prompts=True, engine_version="0.7.3")
+    cut = replace(long, whole_prompts=False)
+    assert size_serving(long).activations_total_bytes > size_serving(cut).activations_total_bytes

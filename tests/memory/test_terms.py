@@ -155,6 +155,14 @@ def test_an_encoder_works_on_patches_at_the_width_of_its_layer(llama8b: ModelSpe
     assert encoder_peak_bytes(none, tokens=250, patches_per_token=4, element_bytes=2, hidden_copies=3) == 0
 
 
+def test_a_tower_is_cut_with_the_model_or_whole_on_every_device(llama8b: ModelSpec) -> None:
+    seeing = replace(llama8b, towers=(Tower(name="vision", layers=llama8b.layers, weights=()),))
+    shards, blind = shard(seeing, Split(tp=4)), weights_bytes(shard(llama8b, Split(tp=4)))
+    tower = 2 * llama8b.layers[0].params
+    assert weights_bytes(shards) - blind == pytest.approx(tower / 4)
+    assert weights_bytes(shards, whole_towers=True) - blind == pytest.approx(tower)
+
+
 def test_projections_of_attention_count_where_they_are_wider_than_the_mlp(llama8b: ModelSpec) -> None:
     layer = llama8b.layers[0]
     slim = replace(llama8b, layers=(replace(layer, weights=layer.weights[:4]),))

@@ -506,3 +506,37 @@ def test_updates_in_the_backward_pass_leave_the_gradients_of_one_layer() -> None
     # embedding and head, 2 x 128,256 x 4,096, are more than a layer's 218 M
     assert float(whole.gradients_bytes) == 2 * LLAMA_8B.params_total
     assert float(in_turn.gradients_bytes) == pytest.approx(2 * (2 * 128256 * 4096 + 4096))
+
+
+def test_every_term_of_a_chip_is_that_of_its_devices() -> None:
+    roles = RolesInput(frozen=(LLAMA_8B,), generation_tp=1, generation_cache_bytes=3e9)
+    for job in (JOB, replace(JOB, method="lora", trainer="hf")):
+        question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=job, roles=roles)
+        one = size_training(question, capacity_bytes=1e12).budget.terms()
+        two = size_training(question, capacity_bytes=1e12, devices_per_chip=2).budget.terms()
+        assert {name: 2 * float(value) for name, value in one.items() if name != "reserved_bytes"} == {
+            name: float(value) for name, value in two.items() if name != "reserved_bytes"
+        }
+        assert float(one["reserved_bytes"]) == float(two["reserved_bytes"])
+        assert float(one["reserved_bytes"]) == pytest.approx((1.0 - fitted().usable_fraction) * 1e12)
+
+
+def test_changes_are_tried_on_every_device_of_a_chip() -> None:
+    full = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(dp=8), job=replace(JOB, micro_batch=4))
+    one = {change.change: change for change in training_changes(full, capacity_bytes=200 * GB)}
+    two = {change.change: change for change in training_changes(full, capacity_bytes=400 * GB, devices_per_chip=2)}
+    assert set(one) == {
+        "fuse the loss with the head", "recompute selectively", "recompute every layer", "halve the micro-batch",
+        "shard the weights (FSDP)", "8-bit optimizer states", "hold optimizer states on the host",
+        "train adapters only (LoRA)",
+    }  # fmt: skip
+    for name, change in one.items():
+        assert two[name].frees_bytes == pytest.approx(2 * change.frees_bytes)
+        assert two[name].enough == change.enough
+    lora = replace(full, job=replace(full.job, method="lora", trainer="hf", micro_batch=1, recompute="full"))
+    assert "hold the base in 4 bits (QLoRA)" in {one.change for one in training_changes(lora, capacity_bytes=GB)}
+    sharded = replace(full, layout=TrainingLayout(dp=8, shard="zero3"))
+    names = {one.change for one in training_changes(sharded, capacity_bytes=GB)}
+    assert "shard the weights (FSDP)" not in names
+    staged = replace(full, layout=TrainingLayout(dp=8, pp=2))
+    assert "shard the weights (FSDP)" not in {one.change for one in training_changes(staged, capacity_bytes=GB)}
