@@ -36,7 +36,7 @@ def test_a_training_sequence_beyond_the_context_is_refused() -> None:
         estimate(dataclasses.replace(LOAD, training=training))
 
 
-@pytest.mark.parametrize("version", ["99.1", "0.34.0", "0.0.1", "newest"])
+@pytest.mark.parametrize("version", ["99.1", "1.0", "newest"])
 def test_an_unknown_version_names_the_known_ones(version: str) -> None:
     engine = EngineRequest(engine="vllm", version=version)
     with pytest.raises(InputError) as caught:
@@ -46,10 +46,11 @@ def test_an_unknown_version_names_the_known_ones(version: str) -> None:
         estimate(dataclasses.replace(LOAD, engine=engine))
 
 
-def test_a_version_between_two_known_takes_the_older() -> None:
-    answer = size(dataclasses.replace(LARGE, engine=EngineRequest(engine="vllm", version="0.8.7")))
-    assert answer["engine_version"] == "0.8.5"
-    assert any("0.8.7" in note for note in answer["warnings"])
+@pytest.mark.parametrize(("version", "nearest"), [("0.8.7", "0.8.5"), ("0.99", "0.33.0"), ("0.0.1", "0.2.0")])
+def test_a_version_that_was_not_read_takes_the_nearest_and_says_so(version: str, nearest: str) -> None:
+    answer = size(dataclasses.replace(LARGE, engine=EngineRequest(engine="vllm", version=version)))
+    assert answer["engine_version"] == nearest
+    assert any(version in note and nearest in note for note in answer["warnings"])
 
 
 def test_the_version_is_that_of_the_chips_engine_where_none_is_named() -> None:

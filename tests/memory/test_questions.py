@@ -177,6 +177,16 @@ def test_settings_act_on_the_budget() -> None:
     assert many["per_chip"]["adapters_bytes"] == 4 * few["per_chip"]["adapters_bytes"] > 0
 
 
+def test_a_cache_format_that_no_source_of_the_engine_names_is_told() -> None:
+    def told(engine: str, held: str) -> bool:
+        asked = EngineRequest(engine=engine, kv_precision=held)
+        return any(held in one for one in sized("llama-3.1-8b", chip="b200", engine=asked)["warnings"])
+
+    assert told("sglang", "nvfp4")
+    assert not told("vllm", "nvfp4")
+    assert not told("sglang", "fp8-e5m2")
+
+
 def test_an_engine_that_would_fail_after_its_pool_says_so() -> None:
     tight = EngineRequest(version="0.19.0", utilization=0.99)
     answer = sized("llama-3.1-8b", chip="h100-sxm", engine=tight)

@@ -57,9 +57,9 @@ def _nearest(model: ModelSpec, tp: int) -> int:
 
 
 def check_version(name: str, version: str | None) -> None:
-    """Refuse a version that is no version, or lies outside those whose sources were read.
+    """Refuse a version that is no version, or of a later generation than any that was read.
 
-    A version between two that were read takes the facts of the older one, and the answer says so.
+    Any other takes the facts of the nearest one that was read, the older of two, and the answer says so.
 
     Args:
         name: the engine's.
@@ -67,13 +67,13 @@ def check_version(name: str, version: str | None) -> None:
 
     Raises:
         UnknownNameError: no such engine.
-        InputError: names the oldest and the newest version known.
+        InputError: names the oldest and the newest version known; generations are told by the first number.
     """
     if version is None:
         return
     asked, newest, oldest = parse_version(version), load_engine(name), load_engine(name, "0")
-    known = parse_version(oldest.version), parse_version(newest.version)
-    if asked is None or None in known or not (known[0] or ())[:2] <= asked[:2] <= (known[1] or ())[:2]:
+    latest = parse_version(newest.version)
+    if asked is None or latest is None or asked[0] > latest[0]:
         raise InputError(
             f"unknown version {version!r} of {newest.title}",
             why=f"versions {oldest.version} to {newest.version} are known",

@@ -93,7 +93,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
         "engine_version": layout.seat.engine.version,
         "context_tokens": _whole(held.asked.context_tokens),
         "concurrency": float(held.asked.concurrency),
-        "warnings": [*answer.warnings, *_overrun(answer), *layout.seat.notes],
+        "warnings": [*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes],
     }
 
 
@@ -101,6 +101,14 @@ def _instances(layout: Layout, chips: int | None) -> int | None:
     """Instances of the asked size that the fewest chips are; None where only a chip is asked."""
     sample = layout.seat.platform.sample
     return None if sample is None or chips is None else -(-chips // (sample.chips or 1))
+
+
+def _unread_format(layout: Layout) -> list[str]:
+    engine, held = layout.seat.engine, layout.seat.limits.kv_format
+    known = kv_formats(engine)
+    if not known or held.partition("-")[0] in known:
+        return []
+    return [f"no source says that {engine.title} {engine.version} holds a cache in {held}: {', '.join(known)} are read"]
 
 
 def _overrun(answer: MemoryAnswer) -> list[str]:
