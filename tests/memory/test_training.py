@@ -540,3 +540,39 @@ def test_changes_are_tried_on_every_device_of_a_chip() -> None:
     assert "shard the weights (FSDP)" not in names
     staged = replace(full, layout=TrainingLayout(dp=8, pp=2))
     assert "shard the weights (FSDP)" not in {one.change for one in training_changes(staged, capacity_bytes=GB)}
+
+
+def test_copies_of_embedding_and_head_are_trained_in_16_bits() -> None:
+    plain = replace(JOB, method="lora", trainer="hf", adapter=Adapter(rank=16))
+    both = replace(plain, adapter=Adapter(rank=16, train_embeddings=True))
+    layout = TrainingLayout(dp=4, shard="zero2")
+    more = float(held(job=both, layout=layout).adapters_bytes) - float(held(job=plain, layout=layout).adapters_bytes)
+    assert more == pytest.approx(2 * 128256 * 4096 * (2 + 2 / 4 + 8 / 4))
+
+
+def test_experts_are_updated_where_they_are() -> None:
+    short = replace(JOB, method="full-ft", trainer="hf", seq_len=1, micro_batches=1)
+    layout = TrainingLayout(dp=8, ep=4, shard="zero1")
+    experts = 24 * 64 * 3 * 2048 * 1024
+    dense = MOE.params_total - experts
+    found = float(held(MOE, layout=layout, job=short).activations_bytes)
+    assert found == pytest.approx(2 * (dense / 8 + experts / 4 / 2))
+
+
+def test_adapters_are_sharded_only_without_stages() -> None:
+    job = replace(JOB, method="lora", trainer="hf")
+    found = candidate_layouts(model=LLAMA_8B, job=job, devices=8, node_devices=4)
+    assert {(float(one.pp) > 1, one.shard) for one in found if float(one.dp) > 1} == {
+        (False, "none"), (False, "zero3"), (True, "none"),
+    }  # fmt: skip
+    assert {one.shard for one in found if float(one.dp) == 1} == {"none"}
+    assert {float(one.tp) for one in found} == {1, 2, 4}
+
+
+def test_a_layout_s_problem_names_its_number() -> None:
+    assert "= 4" in str(layout_problem(MOE, TrainingLayout(ep=8, dp=4)))
+    assert "= 8" in str(layout_problem(MOE, TrainingLayout(ep=64, dp=2, tp=2, cp=2)))
+    assert layout_problem(MOE, TrainingLayout(ep=8, dp=4, tp=2)) is None
+    assert layout_problem(LLAMA_8B, TrainingLayout(pp=8, vp=4)) is None
+    assert "33" not in str(layout_problem(LLAMA_8B, TrainingLayout(pp=32)))
+    assert "= 64 stages" in str(layout_problem(LLAMA_8B, TrainingLayout(pp=32, vp=2)))
