@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.decide.serving.answers import hold, memory_object
+from chipwise.decide.serving.holding import hold, memory_object
 from chipwise.perf.ranges import range_of
 from chipwise.perf.serving import bound_by, predict_serving, serving_terms
 from chipwise.perf.steps import BOUNDS

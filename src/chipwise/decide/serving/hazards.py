@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chipwise.decide.question import Demand
-    from chipwise.decide.serving.answers import Held
+    from chipwise.decide.serving.holding import Held
     from chipwise.perf.load import ServingInput, ServingPrediction
 
 LONGER = 4.0

@@ -9,7 +9,8 @@ import numpy as np
 
 from chipwise.decide.advice import PrecisionChoice
 from chipwise.decide.budget import whole_bytes
-from chipwise.decide.serving.answers import hold, question_of, serving_object
+from chipwise.decide.serving.answers import question_of, serving_object
+from chipwise.decide.serving.holding import hold
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.sharing.needs import at_once
 from chipwise.perf.ranges import range_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chipwise.decide.question import Question
-    from chipwise.decide.serving.answers import Held
+    from chipwise.decide.serving.holding import Held
     from chipwise.decide.sharing.arrange import Block
     from chipwise.decide.sharing.deployment import SharedDeployment
     from chipwise.decide.sharing.needs import Need
