@@ -18,7 +18,7 @@ from chipwise.errors import UnknownNameError
 
 PUBLISHED = (
     *("plan", "model", "model_list", "memory", "estimate", "why", "compare", "validate"),
-    *("catalog", "guide_errata", "guide_check", "error"),
+    *("deploy", "deploy_lint", "catalog", "guide_errata", "guide_check", "error"),
 )
 """The names that `chipwise schema` knows."""
 

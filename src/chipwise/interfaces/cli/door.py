@@ -26,6 +26,7 @@ _COMMANDS = {
     "compare": "Two sizes side by side, and what each does for a model.",
     "plot": "Drawings for slides and reports: all sizes, latency, context, cost, memory.",
     "serve": "The web page and the REST interface on one port.",
+    "deploy": "EKS manifests for an option of a plan; deploy lint checks anybody's.",
     "validate": "Replay published measurements, and say how far off chipwise is.",
     "catalog": "The chips, instances, prices and regions known, each fact with its source.",
     "guide": "The guide's flows and tables, where it is wrong, and its questionnaire.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from chipwise.errors import InputError
 from chipwise.interfaces.cli import completion
 from chipwise.interfaces.cli.answering import command as make
@@ -17,6 +19,7 @@ from chipwise.units import parse_count, parse_rate, parse_seconds, parse_usd
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import Request
+    from chipwise.decide import Advice
 
 _SECONDS = positive(parse_seconds)
 _NAMES = tuple[str, ...]
@@ -256,6 +259,14 @@ QUESTION = tuple(flag for flags in GROUPS.values() for flag in flags)
 ALL = {**GROUPS, "A question in a file": (WORKLOAD,)}
 """What `plan` takes, and every command that puts the same question."""
 
+DEPLOY = Flag(
+    name="--deploy",
+    fields=("deploy",),
+    parse=str,
+    metavar="DIR",
+    help="Also write the manifests of option 1 into DIR, as chipwise deploy does.",
+)
+
 
 def asked(fields: dict[str, Any]) -> Request:
     """The question of the flags; where a file holds one too, its MODEL perhaps among it, the flags win.
@@ -277,16 +288,30 @@ def run(fields: dict[str, Any], output: Output) -> int:
     """Ask `advise`."""
     from chipwise.advisor.plans import advise
 
-    advice = advise(asked(fields))
-
+    folder = fields.get("deploy")
+    advice = advise(asked({name: value for name, value in fields.items() if name != "deploy"}))
+    if folder is not None and advice.options:
+        _deploy(advice, folder)
     output.emit(advice, "plan")
     return 0 if advice.options else 1
+
+
+def _deploy(advice: Advice, folder: str) -> None:
+    """Write the manifests of the first option; what is said of them goes to stderr."""
+    from chipwise.deploy.chosen import choose
+    from chipwise.deploy.plan_file import Part
+    from chipwise.interfaces.cli.commands.deploy import written
+    from chipwise.report.json import as_json
+
+    answer = written(choose(Part(value=as_json(advice), where="")), {"folder": folder})
+    for line in (f"{len(answer['files'])} files written into {folder}", *answer["warnings"]):
+        click.echo(line, err=True)
 
 
 command = make(
     "plan",
     run,
     argument=OPTIONAL_MODEL,
-    groups=ALL,
+    groups={**ALL, "Manifests": (DEPLOY,)},
     about="Which instances for MODEL, how many, split how, at which precision; and why not the others.",
 )

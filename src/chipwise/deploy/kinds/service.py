@@ -1,0 +1,33 @@
+"""Service: one address for the pods that a label selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chipwise.deploy.manifest import Manifest, Meta, manifest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A ClusterIP on one port, `http`."""
+
+    meta: Meta
+    selector: Mapping[str, str]
+    port: int
+
+
+@manifest_of.register
+def service(made: Service) -> Manifest:
+    """Its manifest."""
+    return Manifest(
+        kind="Service",
+        meta=made.meta,
+        body={
+            "spec": {
+                "selector": dict(made.selector),
+                "ports": [{"name": "http", "port": made.port, "targetPort": "http"}],
+            }
+        },
+        about="One address for all replicas.",
+    )

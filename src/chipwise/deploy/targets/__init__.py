@@ -1,0 +1,20 @@
+"""Takes a `Capacity`; gives the objects by which one provisioner launches its nodes. Read `karpenter.py` first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chipwise.deploy.capacity import Capacity
+from chipwise.deploy.parameters import Parameters, Target
+from chipwise.deploy.targets.auto_mode import auto_mode
+from chipwise.deploy.targets.eksctl import eksctl
+from chipwise.deploy.targets.karpenter import karpenter
+
+Launched = tuple[list[object], tuple[str, ...]]
+"""The objects, and what a reader must be told."""
+
+TARGETS: dict[Target, Callable[[Capacity, Parameters], Launched]] = {
+    "karpenter": karpenter,
+    "auto-mode": auto_mode,
+    "eksctl": eksctl,
+}
