@@ -19,6 +19,9 @@ import kubernetes_validate
 import pytest
 import yaml
 from celpy import celtypes
+from celpy.adapter import json_to_cel
+from celpy.celparser import CELParseError
+from celpy.evaluation import CELEvalError
 from jsonschema import Draft202012Validator
 
 from chipwise.advisor.plans import advise
@@ -109,8 +112,8 @@ class Definitions:
             self.unread.add(rule)
             return True
         try:
-            return bool(program.evaluate({"self": celpy.json_to_cel(value)}))
-        except celpy.CELEvalError:
+            return bool(program.evaluate({"self": json_to_cel(value)}))
+        except CELEvalError:
             self.unread.add(rule)
             return True
 
@@ -120,7 +123,7 @@ def _definition(path: Path, version: str, kind: str) -> dict[str, Any] | None:
         schema = json.loads(path.read_text(encoding="utf-8"))
         same = f"_{kind.lower()}_{version}" in path.name
         return _widened(schema, kind) if same else None
-    definition = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # noqa: S506 - it is the safe one
+    definition = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     if definition["spec"]["names"]["kind"] != kind:
         return None
     versions = {one["name"]: one["schema"]["openAPIV3Schema"] for one in definition["spec"]["versions"]}
@@ -150,7 +153,7 @@ def _program(rule: str) -> Any:
     environment = celpy.Environment()
     try:
         return environment.program(environment.compile(rule), functions={"find": _find, "split": _split})
-    except celpy.CELParseError:
+    except CELParseError:
         return None
 
 

@@ -21,11 +21,14 @@ from chipwise.deploy.kinds.pod import Place
 from chipwise.deploy.manifest import Meta
 from chipwise.deploy.nodes import node_of
 from chipwise.deploy.parameters import STAND_IN, Parameters, with_changes
+from chipwise.deploy.plan_file import broken
+from chipwise.deploy.queues import queue_objects
 from chipwise.deploy.readme import Told, readme
 from chipwise.deploy.serving import Serving, serving_objects
 from chipwise.deploy.shape import Shape, shape_of, smallest
 from chipwise.deploy.storage import claim_name, storage_objects
 from chipwise.deploy.targets import TARGETS
+from chipwise.deploy.training import Training, settings_object, training_objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,26 @@ class Parts:
     shape: Shape
     fallbacks: tuple[Shape, ...]
 
+    @property
+    def space(self) -> str:
+        """The namespace."""
+        return self.parameters.namespace or "default"
+
+    @property
+    def training(self) -> bool:
+        """Whether a model is trained, not served."""
+        return self.chosen.work == "training"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What runs on the nodes: its objects, those that must stand before it, and what a reader must be told."""
+
+    folder: str
+    setup: list[object]
+    objects: list[object]
+    remarks: tuple[str, ...]
+
 
 def deploy(chosen: Chosen, parameters: Parameters) -> Bundle:
     """Every file of the deployment, README.md first.
@@ -48,30 +71,29 @@ def deploy(chosen: Chosen, parameters: Parameters) -> Bundle:
         KnowledgeError: too little is known of its node, chip or engine.
     """
     parts = _parts(chosen, parameters)
-    workload, said = _workload(parts)
+    work = _training(parts) if parts.training else _serving(parts)
     launched, remarks = TARGETS[parts.parameters.target](_capacity(parts), parts.parameters)
-    setup = [Namespace(meta=Meta(name=parts.parameters.namespace)), *storage_objects(parts.name, parts.parameters)]
-    files = [
-        *files_of("setup", setup),
-        *files_of("capacity", launched),
-        *files_of("serving", workload),
-    ]
-    warnings = (*said, *remarks, *_stand_ins(parts))
+    space = Namespace(meta=Meta(name=parts.space))
+    setup = [space, *storage_objects(parts.name, parts.parameters), *work.setup]
+    files = [*files_of("setup", setup), *files_of("capacity", launched), *files_of(work.folder, work.objects)]
+    warnings = (*work.remarks, *remarks, *_stand_ins(parts))
     return Bundle(files=(_page(parts, files, warnings), *files), warnings=warnings)
 
 
 def _parts(chosen: Chosen, parameters: Parameters) -> Parts:
     name = parameters.name or marks.default_name(chosen)
     region = parameters.region or next(iter(chosen.regions), None)
-    settled = with_changes(parameters, {"name": name, "region": region})
-    shape = shape_of(node_of(chosen.instance), devices=chosen.devices_per_replica)
+    space = parameters.namespace or ("training" if chosen.work == "training" else "inference")
+    settled = with_changes(parameters, {"name": name, "region": region, "namespace": space})
+    nodes = chosen.instances if chosen.work == "training" else None
+    shape = shape_of(node_of(chosen.instance), devices=chosen.devices_per_replica, pods=nodes)
     fallbacks = fallback_shapes(chosen, shape, purchase_of(chosen, settled))
     return Parts(chosen=chosen, parameters=settled, name=name, shape=shape, fallbacks=fallbacks)
 
 
-def _workload(parts: Parts) -> tuple[list[object], tuple[str, ...]]:
+def _serving(parts: Parts) -> Work:
     cpu_m, memory_bytes = smallest((parts.shape, *parts.fallbacks))
-    return serving_objects(
+    objects, remarks = serving_objects(
         Serving(
             chosen=parts.chosen,
             parameters=parts.parameters,
@@ -84,6 +106,26 @@ def _workload(parts: Parts) -> tuple[list[object], tuple[str, ...]]:
             most_replicas=most_replicas(parts.chosen, parts.parameters),
         )
     )
+    return Work(folder="serving", setup=[], objects=objects, remarks=remarks)
+
+
+def _training(parts: Parts) -> Work:
+    if parts.chosen.run is None:
+        raise broken("run", "is missing, and the option trains")
+    near = parts.shape.spans and (parts.parameters.target == "eksctl" or parts.parameters.static)
+    of = Training(
+        chosen=parts.chosen,
+        run=parts.chosen.run,
+        parameters=parts.parameters,
+        name=parts.name,
+        shape=parts.shape,
+        place=place_of(parts),
+        claim=claim_name(parts.name, parts.parameters),
+        topology=near,
+    )
+    objects, remarks = training_objects(of)
+    queue = queue_objects(parts.name, parts.parameters, parts.shape, of.place, topology=near)
+    return Work(folder="training", setup=[settings_object(of), *queue], objects=objects, remarks=remarks)
 
 
 def place_of(parts: Parts) -> Place:
@@ -105,7 +147,7 @@ def _capacity(parts: Parts) -> Capacity:
         nodes=chosen.instances,
         most_nodes=most_nodes(chosen, parts.parameters, shape),
         purchase=purchase_of(chosen, parts.parameters),
-        training=chosen.work == "training",
+        training=parts.training,
         efa=shape.efa > 0,
         disk_gib=disk_gib(chosen, shape),
         fallbacks=tuple(one.node for one in parts.fallbacks),

@@ -62,6 +62,7 @@ class Run:
     checkpoint_bytes: float
     checkpoint_interval_s: float | None
     duration_s: float
+    step_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +217,7 @@ def _run(option: Part, settings: Mapping[str, Scalar]) -> Run:
         checkpoint_bytes=run.at("checkpoint_bytes").number(),
         checkpoint_interval_s=interval.number() if interval else None,
         duration_s=run.at("duration_s").at("mid").number(),
+        step_s=option.at("performance").at("training").at("step_s").at("mid").number(),
     )
 
 

@@ -11,6 +11,7 @@ from chipwise.facts import FactTable, read_facts, read_rows, read_sources, value
 
 DATA = Path(__file__).parent / "data"
 KIND_COLUMNS = ("kind", "api_version", "component", "namespaced", "apply_order", "source", "where", "read_on")
+TRAINER_COLUMNS = ("trainer", "vendor", "engine", "image", "source", "where", "read_on")
 IMAGE_COLUMNS = ("engine", "version", "vendor", "image", "efa", "source", "where", "read_on")
 _ANY = "*"
 
@@ -25,6 +26,14 @@ class Kind:
     namespaced: bool
     apply_order: int
     """Lower first; two digits in front of a file's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trainer:
+    """What the plan calls a trainer: the engine whose settings it takes, and its published image, if any."""
+
+    engine: str
+    image: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,18 @@ def image_of(engine: str, version: str, vendor: str) -> Image | None:
         if (name, of_vendor) == (engine, vendor) and of_version in {version, _ANY}:
             return Image(name=image.format(version=version), efa=efa == "yes")
     return None
+
+
+def trainer_of(name: str, vendor: str) -> Trainer:
+    """The trainer of that name on a vendor's chips; one that no table names is its own engine.
+
+    >>> trainer_of("hf", "nvidia").engine
+    'fsdp'
+    """
+    for _, (trainer, of_vendor, engine, image, *_) in read_rows(DATA / "trainers.csv", TRAINER_COLUMNS):
+        if (trainer, of_vendor) == (name, vendor):
+            return Trainer(engine=engine, image=image or None)
+    return Trainer(engine=name, image=None)
 
 
 def vendor_text(vendor: str, key: str) -> str:

@@ -17,11 +17,13 @@ Target = Literal["karpenter", "auto-mode", "eksctl"]
 Form = Literal["plain", "kustomize", "helm"]
 Scaler = Literal["keda", "hpa", "none"]
 Devices = Literal["plugin", "dra"]
+Runner = Literal["trainer", "jobset"]
 Sharing = Literal["plan", "none", "mig", "time-slicing", "mps"]
 
 TARGETS: tuple[Target, ...] = ("karpenter", "auto-mode", "eksctl")
 FORMS: tuple[Form, ...] = ("plain", "kustomize", "helm")
 SCALERS: tuple[Scaler, ...] = ("keda", "hpa", "none")
+RUNNERS: tuple[Runner, ...] = ("trainer", "jobset")
 DEVICES: tuple[Devices, ...] = ("plugin", "dra")
 SHARINGS: tuple[Sharing, ...] = ("plan", "none", "mig", "time-slicing", "mps")
 PURCHASES = ("on-demand", "spot", "reserved", "capacity-block")
@@ -73,13 +75,15 @@ class Parameters:
     """
 
     name: str | None = None
-    namespace: str = "inference"
+    namespace: str | None = None
     target: Target = "karpenter"
     form: Form = "plain"
     image: str | None = None
     checkpoint: str | None = None
     """What the engine loads; else the model's Hugging Face id."""
     script: str = "train.py"
+    runner: Runner = "trainer"
+    """What runs a training run: Kubeflow Trainer, or a JobSet alone."""
     account: str | None = None
     region: str | None = None
     zone: str | None = None
@@ -106,6 +110,7 @@ class Parameters:
     file_system: str | None = None
     mount_name: str | None = None
     queue: str | None = None
+    """Your Kueue LocalQueue, or `none` for no queue; None: one is written where a run spans nodes."""
     gateway: str | None = None
     """Route through this Gateway by the inference extension."""
 
@@ -143,6 +148,7 @@ def _check_choices(given: Parameters) -> None:
         "target": TARGETS,
         "form": FORMS,
         "scaler": SCALERS,
+        "runner": RUNNERS,
         "devices": DEVICES,
         "sharing": SHARINGS,
         "purchase": PURCHASES,

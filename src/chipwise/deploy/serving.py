@@ -22,13 +22,13 @@ from chipwise.deploy.kinds.service import Service
 from chipwise.deploy.launch import Launch, data_parallel_step, serving_launch, worker_args
 from chipwise.deploy.manifest import Meta
 from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.shape import GIB, Shape, cpu_text, memory_text
+from chipwise.deploy.pods import limits_of, network_environment, shared_memory, why_requests
+from chipwise.deploy.shape import GIB, Shape, cpu_text
 from chipwise.deploy.startup import PERIOD_S, Startup, startup_of
 from chipwise.engines.flags import engine_flags_of
 
 CONTAINER = "engine"
 CACHE = "/cache"
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point that NCCL and PyTorch use, in a container of its own
 _LIVE_FAILURES = 6
 _READY_FAILURES = 3
 
@@ -129,7 +129,7 @@ def _container(of: Serving, launch: Launch, start: Startup) -> Container:
         live=Probe(path=health, period_s=PERIOD_S, failures=_LIVE_FAILURES),
         lock_memory=of.shape.efa > 0,
         volumes=_volumes(of),
-        why_resources=_why(of.shape),
+        why_resources=why_requests(of.shape),
     )
 
 
@@ -142,47 +142,9 @@ def _command(of: Serving, launch: Launch) -> tuple[Sequence[str], Sequence[str]]
     return ("sh", "-c", script, "sh"), (*launch.command, *launch.args)
 
 
-def limits_of(shape: Shape, *, memory_bytes: int) -> Mapping[str, str]:
-    """Memory, accelerators and, between nodes, EFA interfaces with the huge pages they take."""
-    efa = {}
-    if shape.efa:
-        pages = number("pod", "hugepages")
-        efa = {text("efa", "resource"): str(shape.efa), "hugepages-2Mi": f"{int(pages // 2**20)}Mi"}
-        memory_bytes -= int(pages)
-    devices = {resource: str(count) for resource, count in shape.resources.items()}
-    return {"memory": memory_text(memory_bytes), **devices, **efa}
-
-
-def _why(shape: Shape) -> str:
-    figures = "printed by Karpenter" if shape.node.printed else "derived from its vCPU and memory"
-    pods = "one pod" if shape.whole_node else f"{shape.pods_per_node} such pods"
-    return (
-        f"fits what a node of {shape.node.instance} can allocate ({figures}: {shape.node.allocatable_cpu_m}m CPU, "
-        f"{memory_text(shape.node.allocatable_memory_bytes)}) with {pods} beside the DaemonSets"
-    )
-
-
 def _environment(of: Serving) -> tuple[Mapping[str, Any], ...]:
     made = [variable("HF_HOME", CACHE), secret_variable("HF_TOKEN", of.parameters.secret, "token")]
     return (*made, *network_environment(of.shape))
-
-
-def network_environment(shape: Shape) -> tuple[Mapping[str, Any], ...]:
-    """How collectives leave the node: over EFA, and set up over the pod's own interface."""
-    if not shape.spans:
-        return ()
-    efa = (variable("FI_PROVIDER", "efa"),) if shape.efa else ()
-    return (
-        *efa,
-        variable("NCCL_SOCKET_IFNAME", text("efa", "interface_filter")),
-        variable("NCCL_DEBUG", "WARN"),
-    )
-
-
-def shared_memory_bytes(shape: Shape, memory_bytes: int) -> float:
-    """The size of /dev/shm: so much a device, a share of the pod's memory at most."""
-    wanted = shape.devices_per_pod * number("pod", "shared_memory_per_device")
-    return min(wanted, memory_bytes * number("pod", "shared_memory_share"))
 
 
 def cache_bytes(chosen: Chosen) -> float:
@@ -191,13 +153,7 @@ def cache_bytes(chosen: Chosen) -> float:
 
 
 def _volumes(of: Serving) -> tuple[Volume, ...]:
-    shared = Volume(
-        name="shm",
-        mount=SHARED_MEMORY,
-        memory=True,
-        size=memory_text(shared_memory_bytes(of.shape, of.memory_bytes)),
-        why="tensor parallelism passes tensors here; it counts against the memory limit",
-    )
+    shared = shared_memory(of.shape, of.memory_bytes)
     if of.cache_claim:
         return shared, Volume(name="cache", mount=CACHE, claim=of.cache_claim)
     size = f"{math.ceil(cache_bytes(of.chosen) / GIB) + 10}Gi"

@@ -131,7 +131,7 @@ def container_spec(container: Container) -> dict[str, Any]:
             "env": list(container.env) or None,
             "ports": ports,
             "securityContext": security and Said(value=security, why="EFA pins memory"),
-            "resources": _resources(container),
+            "resources": container_resources(container),
             **{name: _probe(probe) for name, probe in probes.items() if probe},
             "volumeMounts": [{"name": one.name, "mountPath": one.mount} for one in container.volumes] or None,
         }
@@ -148,7 +148,8 @@ def secret_variable(name: str, secret: str, key: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
 
 
-def _resources(container: Container) -> Any:
+def container_resources(container: Container) -> Any:
+    """What a container asks for: CPU, memory and devices; limits repeat all but the CPU."""
     requests = present({"cpu": container.cpu, **container.limits})
     claims = [{"name": name} for name in container.claims] or None
     found = present({"requests": requests or None, "limits": dict(container.limits) or None, "claims": claims})
