@@ -6,6 +6,7 @@ definition, in which unknown fields are refused, and its CEL rules, evaluated by
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import re
@@ -29,6 +30,9 @@ from chipwise.advisor.request import Request
 from chipwise.deploy.chosen import Chosen, choose
 from chipwise.deploy.plan_file import Part
 from chipwise.report.json import as_json
+
+# It reads its schemas anew for every document: once is enough.
+kubernetes_validate.utils.schema_contents = functools.cache(kubernetes_validate.utils.schema_contents)
 
 Strict = Callable[[Mapping[str, Any]], list[str]]
 _KUBERNETES = "1.36"
@@ -107,15 +111,10 @@ class Definitions:
                 yield from self._broken_rules(schema["items"], inner, f"{where}[{place}]")
 
     def _holds(self, rule: str, value: Any) -> bool:
-        program = _program(rule)
-        if program is None:
+        answer = _evaluated(rule, json.dumps(value, sort_keys=True))
+        if answer is None:
             self.unread.add(rule)
-            return True
-        try:
-            return bool(program.evaluate({"self": json_to_cel(value)}))
-        except CELEvalError:
-            self.unread.add(rule)
-            return True
+        return answer is not False
 
 
 def _definition(path: Path, version: str, kind: str) -> dict[str, Any] | None:
@@ -149,6 +148,16 @@ def _split(text: celtypes.StringType, separator: celtypes.StringType) -> celtype
 
 
 @functools.cache
+def _evaluated(rule: str, value: str) -> bool | None:
+    """Whether a rule holds of a value, as JSON; None where it cannot be evaluated."""
+    program = _program(rule)
+    try:
+        return None if program is None else bool(program.evaluate({"self": json_to_cel(json.loads(value))}))
+    except CELEvalError:
+        return None
+
+
+@functools.cache
 def _program(rule: str) -> Any:
     environment = celpy.Environment()
     try:
@@ -166,7 +175,9 @@ def definitions(shared: Path) -> Definitions:
 def strict(definitions: Definitions) -> Strict:
     """What is wrong with a document, as far as schemas and rules can tell; empty where nothing is."""
 
-    def errors(document: Mapping[str, Any]) -> list[str]:
+    @functools.cache
+    def errors_of(text: str) -> list[str]:
+        document = json.loads(text)
         if document["apiVersion"] not in _BUILT_IN:
             return definitions.errors(document)
         try:
@@ -177,7 +188,7 @@ def strict(definitions: Definitions) -> Strict:
             return [f"{document['kind']}: {error.message}"]
         return []
 
-    return errors
+    return lambda document: errors_of(json.dumps(document))
 
 
 _BUILT_IN = {"v1", "apps/v1", "batch/v1", "policy/v1", "autoscaling/v2", "resource.k8s.io/v1"}
@@ -193,7 +204,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "chat large moe": {"model": "kimi-k2", "purpose": "chat", "users": 200},
     "rag 405b": {"model": "llama-3.1-405b", "purpose": "rag", "regions": ("us-east-1",)},
     "agent": {"model": "gpt-oss-120b", "purpose": "agent"},
-    "tenants": {"model": "llama-3.1-8b", "purpose": "chat", "isolation": "hardware", "vendor": "nvidia"},
+    "tenants": {"model": "llama-3.1-8b", "purpose": "chat", "isolation": "hardware", "only": ("p5.48xlarge",)},
     "embed": {"model": "bge-m3", "purpose": "embed"},
     "transcribe": {"model": "whisper-large-v3", "purpose": "transcribe"},
     "diffusion": {"model": "sdxl", "purpose": "diffusion"},
@@ -224,3 +235,16 @@ def every() -> tuple[Chosen, ...]:
 def option() -> Callable[..., Chosen]:
     """An option of one question."""
     return lambda name, rank=1: choose(plan_of(name), rank)
+
+
+@pytest.fixture(scope="session")
+def disaggregated() -> Chosen:
+    """An option whose prefill and decode run on pools of their own."""
+    plan = copy.deepcopy(plan_of("chat moe").value)
+    split = plan["options"][0]["parallelism"]
+    pool = {"devices_per_replica": 8, "parallelism": split}
+    plan["options"][0]["pools"] = [
+        {"role": "prefill", "instance": "p5en.48xlarge", "instances": 1, "replicas": 1, **pool},
+        {"role": "decode", "instance": "p5e.48xlarge", "instances": 2, "replicas": 2, **pool},
+    ]
+    return choose(Part(value=plan, where=""))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.deploy import marks
 from chipwise.deploy.bundle import Bundle, File, files_of
-from chipwise.deploy.capacity import (
-    Capacity,
-    disk_gib,
-    fallback_shapes,
-    most_nodes,
-    most_replicas,
-    purchase_of,
-)
-from chipwise.deploy.chosen import Chosen
+from chipwise.deploy.capacity import Capacity, disk_gib, fallback_shapes, most_nodes, most_replicas, purchase_of
+from chipwise.deploy.chosen import Chosen, Pool
+from chipwise.deploy.claims import CLAIM, claim_remarks, claim_template
+from chipwise.deploy.components import components_of
+from chipwise.deploy.disaggregated import disaggregated_objects, of_pool
 from chipwise.deploy.facts import text, vendor_text
+from chipwise.deploy.forms import kustomized, production_stack
 from chipwise.deploy.kinds.namespace import Namespace
 from chipwise.deploy.kinds.pod import Place
 from chipwise.deploy.manifest import Meta
@@ -24,32 +23,43 @@ from chipwise.deploy.parameters import STAND_IN, Parameters, with_changes
 from chipwise.deploy.plan_file import broken
 from chipwise.deploy.queues import queue_objects
 from chipwise.deploy.readme import Told, readme
-from chipwise.deploy.serving import Serving, serving_objects
+from chipwise.deploy.replica import Serving
+from chipwise.deploy.serving import serving_objects
 from chipwise.deploy.shape import Shape, shape_of, smallest
+from chipwise.deploy.sharing import Sharing, sharing_objects, sharing_of
 from chipwise.deploy.storage import claim_name, storage_objects
-from chipwise.deploy.targets import TARGETS
+from chipwise.deploy.targets import TARGETS, merged
 from chipwise.deploy.training import Training, settings_object, training_objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the files are made from."""
+    """What the files are made from, settled."""
 
     chosen: Chosen
     parameters: Parameters
     name: str
+    space: str
     shape: Shape
     fallbacks: tuple[Shape, ...]
-
-    @property
-    def space(self) -> str:
-        """The namespace."""
-        return self.parameters.namespace or "default"
+    sharing: Sharing | None
+    remarks: tuple[str, ...]
 
     @property
     def training(self) -> bool:
         """Whether a model is trained, not served."""
         return self.chosen.work == "training"
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        """Claim to its template; empty where the device plugin serves."""
+        return {CLAIM: f"{self.name}-{CLAIM}"} if self.shape.claims else {}
+
+    @property
+    def node_labels(self) -> Mapping[str, str]:
+        """Labels of the nodes by which drivers and plugins are steered."""
+        shared = self.sharing.node_labels if self.sharing else {}
+        return {**shared, **_claiming(self.parameters)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,43 +80,109 @@ def deploy(chosen: Chosen, parameters: Parameters) -> Bundle:
         InfeasibleError: the option cannot be laid onto nodes.
         KnowledgeError: too little is known of its node, chip or engine.
     """
-    parts = _parts(chosen, parameters)
-    work = _training(parts) if parts.training else _serving(parts)
-    launched, remarks = TARGETS[parts.parameters.target](_capacity(parts), parts.parameters)
-    space = Namespace(meta=Meta(name=parts.space))
-    setup = [space, *storage_objects(parts.name, parts.parameters), *work.setup]
-    files = [*files_of("setup", setup), *files_of("capacity", launched), *files_of(work.folder, work.objects)]
-    warnings = (*work.remarks, *remarks, *_stand_ins(parts))
+    parts = _settled(chosen, parameters)
+    work = _work(parts)
+    launched, remarks = _launched(parts)
+    before = [*files_of("setup", [*_setup(parts), *work.setup]), *files_of("capacity", launched)]
+    files = _in_form(parts, before, work)
+    warnings = tuple(dict.fromkeys([*work.remarks, *parts.remarks, *remarks, *_stand_ins(parts)]))
     return Bundle(files=(_page(parts, files, warnings), *files), warnings=warnings)
 
 
-def _parts(chosen: Chosen, parameters: Parameters) -> Parts:
-    name = parameters.name or marks.default_name(chosen)
-    region = parameters.region or next(iter(chosen.regions), None)
-    space = parameters.namespace or ("training" if chosen.work == "training" else "inference")
-    settled = with_changes(parameters, {"name": name, "region": region, "namespace": space})
-    nodes = chosen.instances if chosen.work == "training" else None
-    shape = shape_of(node_of(chosen.instance), devices=chosen.devices_per_replica, pods=nodes)
-    fallbacks = fallback_shapes(chosen, shape, purchase_of(chosen, settled))
-    return Parts(chosen=chosen, parameters=settled, name=name, shape=shape, fallbacks=fallbacks)
-
-
-def _serving(parts: Parts) -> Work:
-    cpu_m, memory_bytes = smallest((parts.shape, *parts.fallbacks))
-    objects, remarks = serving_objects(
-        Serving(
-            chosen=parts.chosen,
-            parameters=parts.parameters,
-            name=parts.name,
-            shape=parts.shape,
-            place=place_of(parts),
-            cpu_m=cpu_m,
-            memory_bytes=memory_bytes,
-            cache_claim=claim_name(parts.name, parts.parameters),
-            most_replicas=most_replicas(parts.chosen, parts.parameters),
-        )
-    )
+def _work(parts: Parts) -> Work:
+    if parts.training:
+        return _training(parts)
+    if parts.chosen.pools:
+        of_pools = [(pool, _served(_pool_parts(parts, pool))) for pool in parts.chosen.pools]
+        objects, remarks = disaggregated_objects(of_pools)
+    else:
+        objects, remarks = serving_objects(_served(parts))
     return Work(folder="serving", setup=[], objects=objects, remarks=remarks)
+
+
+def _launched(parts: Parts) -> tuple[list[object], tuple[str, ...]]:
+    """The nodes of the option, or of each of its pools."""
+    launch = TARGETS[parts.parameters.target]
+    if not parts.chosen.pools:
+        return launch(_capacity(parts, parts.name), parts.parameters)
+    made = [
+        launch(_capacity(_pool_parts(parts, pool), f"{parts.name}-{pool.role}"), parts.parameters)
+        for pool in parts.chosen.pools
+    ]
+    return merged([one for objects, _ in made for one in objects]), tuple(
+        said for _, remarks in made for said in remarks
+    )
+
+
+def _pool_parts(parts: Parts, pool: Pool) -> Parts:
+    """The same deployment as one of its pools has it; whole nodes speak EFA, since caches travel between them."""
+    chosen = of_pool(parts.chosen, pool)
+    shape = _shape(chosen, parts.parameters, None)
+    if shape.whole_node:
+        shape = dataclasses.replace(shape, efa=shape.node.efa)
+    return dataclasses.replace(parts, chosen=chosen, shape=shape, fallbacks=())
+
+
+def _settled(chosen: Chosen, parameters: Parameters) -> Parts:
+    name = parameters.name or marks.default_name(chosen)
+    space = parameters.namespace or ("training" if chosen.work == "training" else "inference")
+    sharing, remarks = sharing_of(chosen, parameters)
+    fixed = parameters.static or (sharing is not None and parameters.target == "karpenter")
+    settled = with_changes(
+        parameters,
+        {
+            "name": name,
+            "namespace": space,
+            "region": parameters.region or next(iter(chosen.regions), None),
+            "static": fixed,
+        },
+    )
+    shape = _shape(chosen, settled, sharing)
+    claimed = claim_remarks(settled, shape) if shape.claims else ()
+    return Parts(
+        chosen=chosen,
+        parameters=settled,
+        name=name,
+        space=space,
+        shape=shape,
+        fallbacks=() if sharing or fixed else fallback_shapes(chosen, shape, purchase_of(chosen, settled)),
+        sharing=sharing,
+        remarks=(*remarks, *claimed),
+    )
+
+
+def _shape(chosen: Chosen, parameters: Parameters, sharing: Sharing | None) -> Shape:
+    nodes = chosen.instances if chosen.work == "training" else None
+    share = sharing.share if sharing else None
+    shape = shape_of(node_of(chosen.instance), devices=chosen.devices_per_replica, pods=nodes, share=share)
+    return dataclasses.replace(shape, claims=parameters.devices == "dra")
+
+
+def _setup(parts: Parts) -> list[object]:
+    """What must stand before nodes and pods: the namespace, storage, device settings."""
+    made: list[object] = [Namespace(meta=Meta(name=parts.space)), *storage_objects(parts.name, parts.parameters)]
+    if parts.shape.claims:
+        made.append(claim_template(parts.name, parts.parameters, parts.shape, parts.sharing))
+    if parts.sharing:
+        made += sharing_objects(parts.name, parts.sharing)
+    return made
+
+
+def _served(parts: Parts) -> Serving:
+    cpu_m, memory_bytes = smallest((parts.shape, *parts.fallbacks))
+    return Serving(
+        chosen=parts.chosen,
+        parameters=parts.parameters,
+        name=parts.name,
+        shape=parts.shape,
+        place=_place(parts),
+        cpu_m=cpu_m,
+        memory_bytes=memory_bytes,
+        cache_claim=claim_name(parts.name, parts.parameters),
+        most_replicas=most_replicas(parts.chosen, parts.parameters),
+        memory_fraction=parts.sharing.memory_fraction if parts.sharing else 1.0,
+        claims=parts.claims,
+    )
 
 
 def _training(parts: Parts) -> Work:
@@ -119,30 +195,37 @@ def _training(parts: Parts) -> Work:
         parameters=parts.parameters,
         name=parts.name,
         shape=parts.shape,
-        place=place_of(parts),
+        place=_place(parts),
         claim=claim_name(parts.name, parts.parameters),
         topology=near,
+        claims=parts.claims,
     )
     objects, remarks = training_objects(of)
     queue = queue_objects(parts.name, parts.parameters, parts.shape, of.place, topology=near)
     return Work(folder="training", setup=[settings_object(of), *queue], objects=objects, remarks=remarks)
 
 
-def place_of(parts: Parts) -> Place:
+def _place(parts: Parts) -> Place:
     """The sizes its pods may stand on, the taint they bear, and the scheduler that deals parts of a node's chips."""
     vendor = parts.shape.node.vendor
     partial = vendor == "aws" and not parts.shape.whole_node and parts.shape.node.accelerators > 1
     return Place(
         instances=(parts.chosen.instance, *(one.node.instance for one in parts.fallbacks)),
         taint=vendor_text(vendor, "taint"),
-        scheduler=text("aws", "scheduler") if partial else None,
+        labels=_claiming(parts.parameters),
+        scheduler=text("aws", "scheduler") if partial and not parts.shape.claims else None,
     )
 
 
-def _capacity(parts: Parts) -> Capacity:
+def _claiming(parameters: Parameters) -> Mapping[str, str]:
+    """The label of nodes whose devices a driver hands out, and no plugin."""
+    return {text("dra", "label"): "dra"} if parameters.devices == "dra" else {}
+
+
+def _capacity(parts: Parts, name: str) -> Capacity:
     chosen, shape = parts.chosen, parts.shape
     return Capacity(
-        name=parts.name,
+        name=name,
         node=shape.node,
         nodes=chosen.instances,
         most_nodes=most_nodes(chosen, parts.parameters, shape),
@@ -151,8 +234,16 @@ def _capacity(parts: Parts) -> Capacity:
         efa=shape.efa > 0,
         disk_gib=disk_gib(chosen, shape),
         fallbacks=tuple(one.node for one in parts.fallbacks),
-        static=parts.parameters.static,
+        labels=parts.node_labels,
+        static=parts.parameters.static and parts.parameters.target != "eksctl",
     )
+
+
+def _in_form(parts: Parts, before: list[File], work: Work) -> list[File]:
+    if parts.parameters.form == "helm":
+        return [*before, production_stack(work.objects)]
+    files = [*before, *files_of(work.folder, work.objects)]
+    return kustomized(files, parts.name) if parts.parameters.form == "kustomize" else files
 
 
 def _stand_ins(parts: Parts) -> list[str]:
@@ -170,22 +261,10 @@ def _page(parts: Parts, files: list[File], warnings: tuple[str, ...]) -> File:
             chosen=parts.chosen,
             parameters=parts.parameters,
             name=parts.name,
-            node=parts.shape.node,
             files=files,
-            components=_components(parts),
+            components=components_of(
+                files, parts.parameters, parts.shape, sharing=parts.sharing, scheduler=_place(parts).scheduler
+            ),
             warnings=warnings,
         )
     )
-
-
-def _components(parts: Parts) -> list[str]:
-    found = []
-    if parts.shape.efa and parts.parameters.target == "karpenter":
-        found.append("efa-plugin")
-    if place_of(parts).scheduler:
-        found.append("neuron-scheduler")
-    if parts.parameters.file_system:
-        found.append("fsx-csi")
-    if parts.parameters.scaler == "hpa":
-        found.append("prometheus-adapter")
-    return found

@@ -12,7 +12,7 @@ from chipwise.deploy.facts import number, vendor_text
 from chipwise.deploy.kinds.reservation import Reservation
 from chipwise.deploy.nodes import Node, node_of
 from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.serving import cache_bytes
+from chipwise.deploy.replica import cache_bytes
 from chipwise.deploy.shape import GIB, Shape, shape_of
 from chipwise.errors import ChipwiseError
 

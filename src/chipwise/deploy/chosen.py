@@ -107,6 +107,9 @@ class Chosen:
     regions: tuple[str, ...]
     weights_bytes: float
     """Of one replica, all its devices together."""
+    device_bytes: float
+    """What the fullest chip holds, weights and cache and all."""
+    device_capacity_bytes: float
     run: Run | None
     sharing: Slice | None
     pools: tuple[Pool, ...]
@@ -154,6 +157,8 @@ def _chosen(plan: Part, option: Part) -> Chosen:
         settings=settings,
         purchase=_purchase(option.at("cost")),
         regions=tuple(region.text() for region in option.at("regions").each()),
+        device_bytes=_held(option.at("memory").at("per_chip")),
+        device_capacity_bytes=option.at("memory").at("per_chip").at("capacity_bytes").number(),
         weights_bytes=option.at("memory").at("per_chip").at("weights_bytes").number() * chips_per_replica,
         run=_run(option, settings) if work == "training" else None,
         sharing=_sharing(option),
@@ -176,6 +181,12 @@ def _settings(option: Part) -> list[tuple[str, Scalar]]:
     if not isinstance(settings.value, Mapping):
         raise broken(settings.where, "is no object")
     return [(name, settings.at(name).scalar()) for name in settings.value]
+
+
+def _held(chip: Part) -> float:
+    """What is held: the capacity less what is free and what the engine leaves alone."""
+    capacity, free, reserved = (chip.at(f"{name}_bytes").number() for name in ("capacity", "free", "reserved"))
+    return max(0.0, capacity - free - reserved)
 
 
 def _model(model: Part) -> Model:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.deploy.chosen import Chosen
+from chipwise.deploy.chosen import Chosen, Scalar
 from chipwise.deploy.facts import image_of, number, text
 from chipwise.deploy.kinds.pod import variable
 from chipwise.deploy.parameters import Parameters
@@ -42,8 +43,14 @@ class Launch:
     compiles: bool
 
 
-def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape) -> Launch:
+def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape, *, memory_fraction: float = 1.0) -> Launch:
     """The launch of a replica on one node, or of the first node of several.
+
+    Args:
+        chosen: the option.
+        parameters: yours.
+        shape: its pods.
+        memory_fraction: the part of a GPU that the engine may take where pods share it.
 
     Raises:
         KnowledgeError: replicas span nodes, and no flags are known by which the engine does that.
@@ -58,7 +65,7 @@ def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape) -> Laun
         remark = f"no command line is known for {chosen.engine}: the image's own entry point starts it"
         return _bare(image, (remark,))
     loaded, remarks = _loaded(chosen, parameters, flags)
-    settings = {**loaded, **_settings(chosen, flags), **_nodes(chosen, shape, flags)}
+    settings = {**loaded, **_settings(chosen, flags, memory_fraction), **_nodes(chosen, shape, flags)}
     args = [arguments(flags, {name: value}) for name, value in settings.items()]
     extra, env = _neuron(chosen, shape) if vendor == "aws" else ((), ())
     return Launch(
@@ -119,7 +126,7 @@ def _casts(chosen: Chosen) -> Settings:
     return {"dtype": _DTYPES[cast]} if cast in _DTYPES and cast != stored else {}
 
 
-def _settings(chosen: Chosen, flags: EngineFlags) -> Settings:
+def _settings(chosen: Chosen, flags: EngineFlags, memory_fraction: float) -> Settings:
     split, said = chosen.split, chosen.settings
     wanted: dict[str, Any] = {
         "kv": chosen.precision.kv if chosen.precision.kv not in _CACHE_AS_WEIGHTS else None,
@@ -131,10 +138,17 @@ def _settings(chosen: Chosen, flags: EngineFlags) -> Settings:
         "context": said.get("max_model_len"),
         "max_num_seqs": said.get("max_num_seqs") or said.get("max_batch"),
         "chunk_tokens": said.get("max_num_batched_tokens"),
-        "utilization": said.get("gpu_memory_utilization"),
+        "utilization": _part(said.get("gpu_memory_utilization"), memory_fraction),
         "port": int(number("serve", "port")),
     }
     return {name: value for name, value in wanted.items() if value is not None and name in flags.by_setting}
+
+
+def _part(utilization: Scalar, fraction: float) -> float | None:
+    """The engine's share of the memory, rounded down where several engines share it."""
+    if not isinstance(utilization, int | float):
+        return None
+    return utilization if fraction == 1.0 else math.floor(utilization * fraction * 100) / 100
 
 
 def _nodes(chosen: Chosen, shape: Shape, flags: EngineFlags) -> Settings:

@@ -14,13 +14,13 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point that NCCL and PyTorch
 
 def limits_of(shape: Shape, *, memory_bytes: int) -> Mapping[str, str]:
     """Memory, accelerators and, between nodes, EFA interfaces with the huge pages they take."""
-    efa = {}
+    asked = {} if shape.claims else {name: str(count) for name, count in shape.resources.items()}
     if shape.efa:
         pages = number("pod", "hugepages")
-        efa = {text("efa", "resource"): str(shape.efa), "hugepages-2Mi": f"{int(pages // 2**20)}Mi"}
         memory_bytes -= int(pages)
-    devices = {resource: str(count) for resource, count in shape.resources.items()}
-    return {"memory": memory_text(memory_bytes), **devices, **efa}
+        interfaces = {} if shape.claims else {text("efa", "resource"): str(shape.efa)}
+        asked = {**asked, **interfaces, "hugepages-2Mi": f"{int(pages // 2**20)}Mi"}
+    return {"memory": memory_text(memory_bytes), **asked}
 
 
 def why_requests(shape: Shape) -> str:
@@ -35,7 +35,7 @@ def why_requests(shape: Shape) -> str:
 
 def network_environment(shape: Shape) -> tuple[Mapping[str, Any], ...]:
     """How collectives leave the node: over EFA, and set up over the pod's own interface."""
-    if not shape.spans:
+    if not (shape.spans or shape.efa):
         return ()
     efa = (variable("FI_PROVIDER", "efa"),) if shape.efa else ()
     return (

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from chipwise.deploy.bundle import File
 from chipwise.deploy.chosen import Chosen
-from chipwise.deploy.facts import kinds, number, told, vendor_text
-from chipwise.deploy.nodes import Node
+from chipwise.deploy.facts import number, told
 from chipwise.deploy.parameters import Parameters
 
 FOLDERS = {
@@ -27,10 +26,9 @@ class Told:
     chosen: Chosen
     parameters: Parameters
     name: str
-    node: Node
     files: Sequence[File]
     components: Sequence[str]
-    """What must be installed, beside what the kinds of the files say."""
+    """What must be installed first."""
     warnings: Sequence[str]
 
 
@@ -60,25 +58,13 @@ def _install(of: Told) -> Iterator[str]:
     newest = told("kubernetes", "version")
     yield f"Kubernetes {newest} or the newest that EKS offers; a cluster named {of.parameters.cluster}."
     yield ""
-    for component in installed(of):
+    for component in of.components:
         title, version = told(component, "title") or component, told(component, "version")
         yield f"- {title}{f' {version}' if version else ''}"
         command = told(component, "install")
         if command:
             yield f"  `{command}`"
     yield ""
-
-
-def installed(of: Told) -> list[str]:
-    """The components, each once, in the order of the files."""
-    of_kinds = [kinds()[file.kind].component for file in of.files if file.kind]
-    on_nodes = [] if of.parameters.target == "auto-mode" else [_device_manager(of)]
-    found = dict.fromkeys([*of_kinds, *on_nodes, *of.components])
-    return [one for one in found if one != "kubernetes"]
-
-
-def _device_manager(of: Told) -> str:
-    return vendor_text(of.node.vendor, "driver" if of.parameters.devices == "dra" else "plugin")
 
 
 def _files(of: Told) -> Iterator[str]:
@@ -102,7 +88,8 @@ def apply_commands(of: Told) -> Iterator[str]:
     """The commands, in order."""
     if of.parameters.form == "kustomize":
         yield from _nodegroups(of, "create")
-        yield "kubectl apply -k overlays/production   # or overlays/trial: one replica"
+        trial = any("overlays/trial" in file.path for file in of.files)
+        yield "kubectl apply -k overlays/production" + ("   # or overlays/trial: one replica" if trial else "")
         return
     for folder in _folders(of.files):
         if folder == "capacity" and of.parameters.target == "eksctl":
@@ -110,8 +97,9 @@ def apply_commands(of: Told) -> Iterator[str]:
         else:
             yield f"kubectl apply -f {folder}/"
     if of.parameters.form == "helm":
-        yield "helm repo add vllm https://vllm-project.github.io/production-stack"
-        yield f"helm upgrade --install {of.name} vllm/vllm-stack --namespace {of.parameters.namespace} -f values.yaml"
+        chart, repository = told("production-stack", "chart") or "", told("production-stack", "repository")
+        yield f"helm repo add {chart.partition('/')[0]} {repository}"
+        yield f"helm upgrade --install {of.name} {chart} --namespace {of.parameters.namespace} -f values.yaml"
 
 
 def _nodegroups(of: Told, verb: str) -> Iterator[str]:

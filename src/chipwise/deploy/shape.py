@@ -43,6 +43,8 @@ class Shape:
     pods_per_node: int
     cpu_m: int
     memory_bytes: int
+    claims: bool = False
+    """Whether a driver hands out its devices by claim, and not the device plugin by count."""
 
     @property
     def spans(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chipwise.deploy import marks
@@ -42,6 +42,8 @@ class Training:
     claim: str | None
     topology: bool
     """Whether its nodes stand ready, so that the queue may choose near ones."""
+    claims: Mapping[str, str] = field(default_factory=dict)
+    """Claim to its template, where drivers hand out the devices."""
 
     @property
     def meta(self) -> Meta:
@@ -73,7 +75,9 @@ def training_objects(of: Training) -> tuple[list[object], tuple[str, ...]]:
     """The run and how its pods look, and what a reader must be told."""
     if of.parameters.runner == "jobset":
         return [JobSet(meta=_queued(of), job=_job(of, _torchrun(of)), about=_about(of))], tuple(_remarks(of))
-    shell = dataclasses.replace(_container(of), command=(), args=(), env=(), cpu=None, limits={}, why_resources="")
+    shell = dataclasses.replace(
+        _container(of), command=(), args=(), env=(), cpu=None, limits={}, claims=(), why_resources=""
+    )
     runtime = TrainingRuntime(meta=of.meta, nodes=of.nodes, job=_job(of, shell))
     job = TrainJob(
         meta=_queued(of),
@@ -110,6 +114,7 @@ def _job(of: Training, container: Container) -> ReplicatedJob:
             place=of.place,
             grace_s=int(number("pod", "grace")),
             restart="Never",
+            claims=of.claims,
         ),
         nodes=None if kubeflow else of.nodes,
         restarts=int(number("training", "restarts")),
@@ -129,6 +134,7 @@ def _container(of: Training) -> Container:
         env=_environment(of),
         cpu=cpu_text(of.shape.cpu_m),
         limits=limits_of(of.shape, memory_bytes=of.shape.memory_bytes),
+        claims=tuple(of.claims),
         lock_memory=of.shape.efa > 0,
         volumes=_volumes(of),
         why_resources=why_requests(of.shape),

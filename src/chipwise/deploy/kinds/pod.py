@@ -45,6 +45,7 @@ class Container:
     args: Sequence[Any] = ()
     env: Sequence[Mapping[str, Any]] = ()
     port: int | None = None
+    port_name: str = "http"
     cpu: str | None = None
     limits: Quantities = field(default_factory=dict)
     claims: Sequence[str] = ()
@@ -79,6 +80,8 @@ class Pod:
     claims: Mapping[str, str] = field(default_factory=dict)
     """Name in the pod to the ResourceClaimTemplate."""
     restart: str | None = None
+    sidecars: Sequence[Container] = ()
+    """Containers that run beside it from before its start to after its end."""
 
 
 def pod_spec(pod: Pod) -> dict[str, Any]:
@@ -98,6 +101,7 @@ def pod_spec(pod: Pod) -> dict[str, Any]:
             ]
             or None,
             "volumes": [_volume(one) for one in pod.container.volumes] or None,
+            "initContainers": [{**container_spec(one), "restartPolicy": "Always"} for one in pod.sidecars] or None,
             "containers": [container_spec(pod.container)],
         }
     )
@@ -120,7 +124,7 @@ def placement(place: Place) -> dict[str, Any]:
 def container_spec(container: Container) -> dict[str, Any]:
     """One container."""
     probes = {"startupProbe": container.startup, "readinessProbe": container.ready, "livenessProbe": container.live}
-    ports = [{"name": "http", "containerPort": container.port}] if container.port else None
+    ports = [{"name": container.port_name, "containerPort": container.port}] if container.port else None
     security = {"capabilities": {"add": ["IPC_LOCK"]}} if container.lock_memory else None
     return present(
         {
@@ -143,6 +147,11 @@ def variable(name: str, value: str, why: str = "") -> dict[str, Any]:
     return {"name": name, "value": Said(value=value, why=why) if why else value}
 
 
+def field_variable(name: str, path: str) -> dict[str, Any]:
+    """An environment variable that holds a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
 def secret_variable(name: str, secret: str, key: str) -> dict[str, Any]:
     """An environment variable whose value a Secret holds; the pod starts without it, too."""
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
@@ -153,6 +162,8 @@ def container_resources(container: Container) -> Any:
     requests = present({"cpu": container.cpu, **container.limits})
     claims = [{"name": name} for name in container.claims] or None
     found = present({"requests": requests or None, "limits": dict(container.limits) or None, "claims": claims})
+    if not found:
+        return None
     return Said(value=found, why=container.why_resources) if container.why_resources else found
 
 

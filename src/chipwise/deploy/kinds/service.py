@@ -10,11 +10,13 @@ from chipwise.deploy.manifest import Manifest, Meta, manifest_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A ClusterIP on one port, `http`."""
+    """A ClusterIP on one port."""
 
     meta: Meta
     selector: Mapping[str, str]
     port: int
+    target: str = "http"
+    """Name of the container's port."""
 
 
 @manifest_of.register
@@ -26,7 +28,7 @@ def service(made: Service) -> Manifest:
         body={
             "spec": {
                 "selector": dict(made.selector),
-                "ports": [{"name": "http", "port": made.port, "targetPort": "http"}],
+                "ports": [{"name": "http", "port": made.port, "targetPort": made.target}],
             }
         },
         about="One address for all replicas.",

@@ -49,7 +49,6 @@ def _refuse(capacity: Capacity, parameters: Parameters) -> None:
         "a placement group": parameters.placement_group,
         "an AMI of your own": parameters.ami_alias,
         "a pool of fixed size": capacity.static,
-        "node labels that MIG or time-slicing are set by": capacity.labels,
     }
     for what, value in asked.items():
         if value:
