@@ -248,3 +248,26 @@ def disaggregated() -> Chosen:
         {"role": "decode", "instance": "p5e.48xlarge", "instances": 2, "replicas": 2, **pool},
     ]
     return choose(Part(value=plan, where=""))
+
+
+@pytest.fixture(scope="session")
+def plan_json() -> Callable[[str], Part]:
+    """The plan of one question; do not change it in place."""
+    return plan_of
+
+
+@pytest.fixture(scope="session")
+def frozen() -> Callable[[str], dict[str, Any]]:
+    """A plan of `plans/`, which holds what deploy reads of one and does not change with the facts."""
+
+    @functools.cache
+    def read(name: str) -> dict[str, Any]:
+        return dict(json.loads((Path(__file__).parent / "plans" / f"{name}.json").read_text(encoding="utf-8")))
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def chat(frozen: Callable[[str], dict[str, Any]]) -> Chosen:
+    """A small chat model on one GPU."""
+    return choose(Part(value=frozen("chat-8b"), where=""))

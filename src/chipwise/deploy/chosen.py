@@ -17,6 +17,7 @@ _AS_STORED = "as it is"
 _ORDER = ("on-demand", "capacity-block", "reserved", "spot", "savings-plan")
 _RENTED_AS = {"savings-plan": "on-demand"}
 """A Savings Plan is a discount: the instances are launched on demand."""
+ROLES = ("prefill", "decode")
 _AXES = ("tp", "pp", "ep", "dp", "cp")
 
 
@@ -145,18 +146,18 @@ def _chosen(plan: Part, option: Part) -> Chosen:
         model=_model(plan.at("model")),
         work=work,
         rank=option.at("rank").count(),
-        instance=option.at("instance").text(),
+        instance=option.at("instance").word(),
         instances=option.at("instances").count(),
-        chip=option.at("chip").text(),
+        chip=option.at("chip").word(),
         replicas=option.at("replicas").count(),
         devices_per_replica=option.at("devices_per_replica").count(),
         split=_split(option.at("parallelism")),
         precision=_precision(option.at("precision")),
-        engine=option.at("engine").text(),
-        engine_version=str(version) if version else "",
+        engine=option.at("engine").word(),
+        engine_version=option.at("settings").at("engine_version").word() if version else "",
         settings=settings,
         purchase=_purchase(option.at("cost")),
-        regions=tuple(region.text() for region in option.at("regions").each()),
+        regions=tuple(region.word() for region in option.at("regions").each()),
         device_bytes=_held(option.at("memory").at("per_chip")),
         device_capacity_bytes=option.at("memory").at("per_chip").at("capacity_bytes").number(),
         weights_bytes=option.at("memory").at("per_chip").at("weights_bytes").number() * chips_per_replica,
@@ -164,7 +165,7 @@ def _chosen(plan: Part, option: Part) -> Chosen:
         sharing=_sharing(option),
         pools=tuple(_pool(one) for one in option.at("pools").each()) if option.maybe("pools") else (),
         fallbacks=tuple(_fallback(one) for one in plan.at("also_feasible").each()),
-        facts_as_of=plan.at("facts_as_of").text(),
+        facts_as_of=plan.at("facts_as_of").word(),
     )
 
 
@@ -195,9 +196,9 @@ def _model(model: Part) -> Model:
     return Model(
         name=name,
         checkpoint=hub_id(name),
-        architecture=model.at("architecture").text(),
+        architecture=model.at("architecture").word(),
         params=model.at("params_total").count(least=0),
-        stored_format=stored[0].at("format").text() if stored else None,
+        stored_format=stored[0].at("format").word() if stored else None,
         stored_bytes=model.at("weight_bytes").number(),
     )
 
@@ -207,7 +208,7 @@ def _split(part: Part) -> Parallelism:
 
 
 def _precision(part: Part) -> Precision:
-    return Precision(weights=part.at("weights").text(), kv=part.at("kv").text(), compute=part.at("compute").text())
+    return Precision(weights=part.at("weights").word(), kv=part.at("kv").word(), compute=part.at("compute").word())
 
 
 def _purchase(cost: Part) -> str:
@@ -239,17 +240,24 @@ def _sharing(option: Part) -> Slice | None:
         return None
     profile, tenants, isolation = (sharing.maybe(name) for name in ("profile", "tenants", "isolation"))
     return Slice(
-        technique=technique.text(),
-        profile=profile.text() if profile else None,
+        technique=technique.word(),
+        profile=profile.word() if profile else None,
         tenants=tenants.count() if tenants else None,
         isolation=isolation.text() if isolation else None,
     )
 
 
+def _role(part: Part) -> str:
+    said = part.word()
+    if said not in ROLES:
+        raise broken(part.where, f"is none of {', '.join(ROLES)}")
+    return said
+
+
 def _pool(part: Part) -> Pool:
     return Pool(
-        role=part.at("role").text(),
-        instance=part.at("instance").text(),
+        role=_role(part.at("role")),
+        instance=part.at("instance").word(),
         instances=part.at("instances").count(),
         replicas=part.at("replicas").count(),
         devices_per_replica=part.at("devices_per_replica").count(),
@@ -259,7 +267,7 @@ def _pool(part: Part) -> Pool:
 
 def _fallback(part: Part) -> Fallback:
     return Fallback(
-        instance=part.at("instance").text(),
-        precision=part.at("precision").text(),
+        instance=part.at("instance").word(),
+        precision=part.at("precision").word(),
         split=_split(part.at("parallelism")),
     )

@@ -11,7 +11,7 @@ from typing import Any
 from chipwise.deploy.chosen import Chosen, Scalar
 from chipwise.deploy.facts import image_of, number, text
 from chipwise.deploy.kinds.pod import variable
-from chipwise.deploy.parameters import Parameters
+from chipwise.deploy.parameters import Parameters, is_checkpoint
 from chipwise.deploy.shape import Shape
 from chipwise.engines import EngineFlags, command_arguments
 from chipwise.engines.flags import engine_flags_of
@@ -64,6 +64,7 @@ def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape, *, memo
     if "model" not in flags.by_setting:
         remark = f"no command line is known for {chosen.engine}: the image's own entry point starts it"
         return _bare(image, (remark,))
+    _refuse_unspoken(chosen, flags)
     loaded, remarks = _loaded(chosen, parameters, flags)
     settings = {**loaded, **_settings(chosen, flags, memory_fraction), **_nodes(chosen, shape, flags)}
     args = [arguments(flags, {name: value}) for name, value in settings.items()]
@@ -98,6 +99,17 @@ def worker_args(args: tuple[str, ...], flags: EngineFlags) -> tuple[str, ...]:
     return (*args, arguments(flags, {"headless": True}))
 
 
+def _refuse_unspoken(chosen: Chosen, flags: EngineFlags) -> None:
+    """A split that the engine has no words for must not be dropped in silence."""
+    for axis in ("tp", "pp", "dp", "cp", "ep"):
+        if getattr(chosen.split, axis) > 1 and axis not in flags.by_setting:
+            raise KnowledgeError(
+                f"{chosen.engine} {chosen.engine_version} has no flag for {axis}={getattr(chosen.split, axis)}",
+                why=f"option {chosen.rank} splits a replica so, and the engine's table names no way to say it",
+                fix="choose another option",
+            )
+
+
 def _bare(image: str, remarks: tuple[str, ...]) -> Launch:
     return Launch(image=image, command=(), args=(), env=(), remarks=remarks, compiles=False)
 
@@ -106,6 +118,11 @@ def _loaded(chosen: Chosen, parameters: Parameters, flags: EngineFlags) -> tuple
     """What the engine loads and how it gets to the plan's format: as stored, cast, quantised, or made beforehand."""
     wanted, stored = chosen.precision.weights, chosen.model.stored_format
     given = parameters.checkpoint
+    if not given and not is_checkpoint(chosen.model.checkpoint):
+        remark = (
+            f"{CHECKPOINT} stands for {chosen.model.name}, which no engine finds by that name: --checkpoint names it"
+        )
+        return {"model": CHECKPOINT}, (remark,)
     casts = _casts(chosen) if "dtype" in flags.by_setting else {}
     if given or wanted == stored:
         return {"model": given or chosen.model.checkpoint, **casts}, ()

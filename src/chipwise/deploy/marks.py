@@ -10,7 +10,7 @@ from chipwise.deploy.manifest import Meta
 APP = "app.kubernetes.io/name"
 OWN = "chipwise/"
 """The prefix of what the plan says; read back by the room's own tests and by people."""
-_LONGEST = 40
+_LONGEST = 36
 
 
 def default_name(chosen: Chosen) -> str:

@@ -31,24 +31,27 @@ PURCHASES = ("on-demand", "spot", "reserved", "capacity-block")
 STAND_IN = "CLUSTER"
 """Stands for the name of your cluster until you say it."""
 
-_NAME = r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"
+_NAME = r"[a-z0-9]([-a-z0-9]{0,34}[a-z0-9])?"
 _HOST = r"[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?"
 _FORMS: Mapping[str, tuple[str, str]] = {
-    "name": (_NAME, "lower-case letters, digits and hyphens, at most 40, such as chat-70b"),
+    "name": (_NAME, "lower-case letters, digits and hyphens, at most 36, such as chat-70b"),
     "namespace": (r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "lower-case letters, digits and hyphens, at most 63"),
     "image": (
-        r"[a-z0-9]+([._/:-]+[a-zA-Z0-9_]+)*(@sha256:[0-9a-f]{64})?",
+        r"(?=.{1,512}\Z)[a-z0-9]+([._/:-]+[a-zA-Z0-9_]+)*(@sha256:[0-9a-f]{64})?",
         "an image reference such as vllm/vllm-openai:v0.33.0",
     ),
-    "checkpoint": (r"(s3://|/)?[A-Za-z0-9][\w.=-]*(/[A-Za-z0-9][\w.=-]*)*/?", "a model id, a path or an s3:// address"),
+    "checkpoint": (
+        r"(?=.{1,512}\Z)(s3://|/)?[A-Za-z0-9][\w.=-]*(/[A-Za-z0-9][\w.=-]*)*/?",
+        "a model id, a path or an s3:// address",
+    ),
     "script": (r"/?[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*", "the path of a script in the image"),
     "account": (r"\d{12}", "twelve digits"),
     "region": (r"[a-z]{2}(-[a-z]+)+-\d{1,2}", "an AWS Region such as us-west-2"),
     "zone": (r"[a-z]{2}(-[a-z]+)+-\d{1,2}[a-z]|[a-z]{2}(-[a-z]+)+-\d{1,2}(-[a-z]+)+-\d[a-z]", "a zone: us-west-2a"),
     "cluster": (r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", "letters, digits, hyphens and underscores, at most 100"),
-    "role": (r"[\w+=,.@-]{1,64}", "the name of an IAM role"),
+    "role": (r"[\w+=,.@][\w+=,.@-]{0,63}", "the name of an IAM role"),
     "reservation": (r"cr-[0-9a-f]{8,17}", "the id of a Capacity Reservation or Capacity Block: cr-0123456789abcdef0"),
-    "placement_group": (r"[\w.:/=+@-]{1,255}", "the name of a placement group"),
+    "placement_group": (r"[\w.:/=+@][\w.:/=+@-]{0,254}", "the name of a placement group"),
     "ami_alias": (r"(al2023|bottlerocket)@(latest|v\d[\d.]*)", "such as al2023@v20260715"),
     "file_system": (r"fs-[0-9a-f]{8,17}", "the id of an FSx for Lustre file system: fs-0123456789abcdef0"),
     "mount_name": (r"[a-zA-Z0-9_]{1,8}", "the mount name of the file system: at most eight letters and digits"),
@@ -130,6 +133,15 @@ class Parameters:
         for name in ("subnet_tags", "security_group_tags", "reservation_tags"):
             _check_tags(name, getattr(self, name))
         _check_choices(self)
+
+
+def is_checkpoint(name: str) -> bool:
+    """Whether an engine may be told to load this: an id, a path or an address, and no flag.
+
+    >>> is_checkpoint("meta-llama/Llama-3.3-70B-Instruct"), is_checkpoint("--trust-remote-code")
+    (True, False)
+    """
+    return re.fullmatch(_FORMS["checkpoint"][0], name, re.ASCII) is not None
 
 
 def with_changes(parameters: Parameters, changes: Mapping[str, Any]) -> Parameters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,15 +83,28 @@ class Part:
             raise broken(self.where, "is no number of 0 or more")
         return float(self.value)
 
-    def scalar(self) -> str | int | float | bool | None:
-        """A text, number, truth value or null.
+    def word(self) -> str:
+        """A word: letters, digits, dots, hyphens, underscores and plus signs, such as `fp8-block` or `1g.10gb+me`.
 
         Raises:
-            InputError: it is a list or an object.
+            InputError: it is none.
         """
-        if self.value is None or isinstance(self.value, bool | int | float | str):
+        said = self.text()
+        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]{0,99}", said, re.ASCII):
+            raise broken(self.where, "is no plain word")
+        return said
+
+    def scalar(self) -> str | int | float | bool | None:
+        """A number, truth value, null or a text of one line.
+
+        Raises:
+            InputError: it is a list or an object, or a text of several lines.
+        """
+        if isinstance(self.value, str):
+            return self.text() if self.value else ""
+        if self.value is None or isinstance(self.value, bool | int):
             return self.value
-        raise broken(self.where, "is no plain value")
+        return self.number()
 
 
 def read_plan(path: str) -> Part:

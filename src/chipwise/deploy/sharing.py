@@ -17,6 +17,8 @@ from chipwise.deploy.shape import Share
 from chipwise.errors import InfeasibleError, InputError
 from chipwise.guide import sharing_advice, techniques
 
+_RENTED = "fractional"
+"""A part of a GPU that is a size of its own: its node shows one GPU, nothing is to be set."""
 _TURNS = {"time-slicing": "timeSlicing", "mps": "mps"}
 """Technique to its key in the device plugin's configuration."""
 
@@ -45,9 +47,10 @@ def sharing_of(chosen: Chosen, parameters: Parameters) -> tuple[Sharing | None, 
         InfeasibleError: no slice holds a replica.
     """
     asked = parameters.sharing
-    if asked == "none" or (asked == "plan" and chosen.sharing is None):
+    planned = chosen.sharing.technique if chosen.sharing else None
+    if asked == "none" or (asked == "plan" and planned in {None, _RENTED}):
         return None, ()
-    technique = chosen.sharing.technique if asked == "plan" and chosen.sharing else asked
+    technique = planned or asked if asked == "plan" else asked
     refusal = _refusal(chosen, parameters, technique)
     if refusal and asked == "plan":
         return None, (f"the plan shares GPUs by {technique}: {refusal}; each replica gets a whole GPU",)
