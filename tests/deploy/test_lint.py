@@ -314,6 +314,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         (NEURON, "failureThreshold: 240", "failureThreshold: 40"),
     ],
+    "compile-memory": [(NEURON, "trn2.48xlarge", "trn1.2xlarge")],
     "no-shared-memory": [(POD, "        volumeMounts: [{name: shm, mountPath: /dev/shm}]\n", "")],
     "pool-never-launches": [
         (POOL, 'nvidia.com/gpu: "8"', 'nvidia.com/gpu: "2"'),

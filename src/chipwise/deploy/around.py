@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chipwise.deploy import marks
-from chipwise.deploy.facts import kinds, number, text
+from chipwise.deploy.facts import kinds, number, text, told, vendor_text
 from chipwise.deploy.kinds.horizontal_pod_autoscaler import HorizontalPodAutoscaler, PodMetric
 from chipwise.deploy.kinds.http_route import HTTPRoute
 from chipwise.deploy.kinds.inference_pool import InferencePool
@@ -14,6 +14,7 @@ from chipwise.deploy.kinds.pod_disruption_budget import PodDisruptionBudget
 from chipwise.deploy.kinds.pod_monitor import PodMonitor
 from chipwise.deploy.kinds.scaled_object import ScaledObject, Trigger
 from chipwise.deploy.kinds.service import Service
+from chipwise.deploy.manifest import Meta
 from chipwise.deploy.replica import Serving
 
 
@@ -28,6 +29,20 @@ def around(of: Serving) -> list[object]:
         return made
     monitor = PodMonitor(meta=of.meta, selector=answering, path=text("serve", "metrics"))
     return [*made, monitor, *_scaler(of), *gateway(of, answering)]
+
+
+def device_monitor(meta: Meta, vendor: str) -> PodMonitor:
+    """Prometheus reads what the chips do from their own exporter, wherever that runs."""
+    name, _, value = vendor_text(vendor, "monitor_label").partition("=")
+    port, exporter = vendor_text(vendor, "monitor_port"), told(vendor_text(vendor, "monitor"), "title")
+    return PodMonitor(
+        meta=meta,
+        selector={name: value},
+        path=text("serve", "metrics"),
+        port=int(port) if port.isdigit() else port,
+        everywhere=True,
+        about=f"Prometheus reads use, memory and errors of the chips from {exporter}.",
+    )
 
 
 def gateway(of: Serving, answering: dict[str, str]) -> list[object]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.deploy import marks
+from chipwise.deploy.around import device_monitor
 from chipwise.deploy.bundle import Bundle, File, files_of
 from chipwise.deploy.capacity import Capacity, disk_gib, fallback_shapes, most_nodes, most_replicas, purchase_of
 from chipwise.deploy.chosen import Chosen, Pool
@@ -165,7 +166,8 @@ def _setup(parts: Parts) -> list[object]:
         made.append(claim_template(parts.name, parts.parameters, parts.shape, parts.sharing))
     if parts.sharing:
         made += sharing_objects(parts.name, parts.sharing)
-    return made
+    devices = marks.own_meta(parts.name, parts.space, called=f"{parts.name}-devices")
+    return [*made, device_monitor(devices, parts.shape.node.vendor)]
 
 
 def _served(parts: Parts) -> Serving:

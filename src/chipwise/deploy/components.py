@@ -25,6 +25,7 @@ def components_of(
 def _on_nodes(parameters: Parameters, shape: Shape, sharing: Sharing | None) -> Iterator[str]:
     """What hands out devices; on EKS Auto Mode it is there already."""
     if parameters.target == "auto-mode":
+        yield vendor_text(shape.node.vendor, "monitor")
         return
     if sharing is not None and sharing.profile:
         yield "gpu-operator"
@@ -32,6 +33,7 @@ def _on_nodes(parameters: Parameters, shape: Shape, sharing: Sharing | None) -> 
         yield vendor_text(shape.node.vendor, "driver")
     elif sharing is None or not sharing.profile:
         yield vendor_text(shape.node.vendor, "plugin")
+    yield vendor_text(shape.node.vendor, "monitor")
     if shape.efa and parameters.target == "karpenter":
         yield "efa-dra" if shape.claims else "efa-plugin"
 

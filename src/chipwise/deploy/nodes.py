@@ -92,7 +92,7 @@ def _node(size: Instance, chip: Chip) -> Node:
         allocatable_cpu_m=int(printed["allocatable_cpu_m"]) if printed else allocatable_cpu_m(vcpu=size.vcpu or 0),
         allocatable_memory_bytes=int(printed["allocatable_memory_mib"]) * _MIB
         if printed
-        else allocatable_memory_bytes(ram_bytes=size.ram_bytes or 0, pods=int(number("pod", "max_pods"))),
+        else allocatable_memory_bytes(ram_bytes=size.ram_bytes or 0, pods=likely_pods(size.vcpu or 0)),
         nvme_bytes=size.nvme_bytes or 0,
         printed=printed is not None,
     )
@@ -120,6 +120,18 @@ def allocatable_memory_bytes(*, ram_bytes: int, pods: int) -> int:
     kept = number("node", "reserved_memory") + number("node", "reserved_memory_per_pod") * pods
     left = ram_bytes * (1.0 - number("node", "memory_overhead")) - kept - number("node", "eviction_memory")
     return max(0, int(left))
+
+
+def likely_pods(vcpu: int) -> int:
+    """The most pods of any printed size with as many vCPU, or the next number above: memory is reserved for each.
+
+    >>> likely_pods(2) == likely_pods(4), likely_pods(192)
+    (True, 737)
+    """
+    by_vcpu: dict[int, int] = {}
+    for row in _printed().values():
+        by_vcpu[int(row["vcpu"])] = max(int(row["pods"]), by_vcpu.get(int(row["vcpu"]), 0))
+    return by_vcpu[min((count for count in by_vcpu if count >= vcpu), default=max(by_vcpu))]
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from chipwise.deploy.facts import text
@@ -39,7 +39,18 @@ def requests_of(document: Document) -> Iterator[tuple[Path_, Mapping[str, Any]]]
             yield path, fields(one)
 
 
-def claimed_devices(documents: Iterator[Document], pod: Pod) -> int:
+def claimed_classes(documents: Iterable[Document], pod: Pod) -> set[str]:
+    """The device classes of the claims of a pod, as far as their templates are here."""
+    wanted = {as_text(at(one, "resourceClaimTemplateName")) for one in pod.claims}
+    return {
+        as_text(request.get("deviceClassName"))
+        for document in documents
+        if document.kind == "ResourceClaimTemplate" and document.name in wanted
+        for _, request in requests_of(document)
+    }
+
+
+def claimed_devices(documents: Iterable[Document], pod: Pod) -> int:
     """How many GPUs or Neuron devices the claims of a pod ask for; 0 where it cannot be told."""
     wanted = {as_text(at(one, "resourceClaimTemplateName")) for one in pod.claims}
     classes = {text("nvidia", "device_class"), text("nvidia", "mig_class"), text("aws", "device_class")}
@@ -87,7 +98,7 @@ def _named(pod: Pod) -> Iterator[Finding]:
 
 def _both(scene: Scene, pod: Pod) -> Iterator[Finding]:
     asked = accelerators(pod.requests)
-    if asked and pod.claims and claimed_devices(iter(scene.tree.documents), pod):
+    if asked and pod.claims and claimed_devices(scene.tree.documents, pod):
         why = f"the pod claims devices from a driver and asks the plugin for {', '.join(asked)} as well"
         fix = "keep one: driver and plugin must never serve one device, and Karpenter counts both"
         yield found(pod.document, (*pod.path, "resourceClaims"), "claim-and-plugin", why=why, fix=fix)
@@ -95,13 +106,7 @@ def _both(scene: Scene, pod: Pod) -> Iterator[Finding]:
 
 def _served(scene: Scene, pod: Pod) -> Iterator[Finding]:
     """Neuron's driver is not on EKS Auto Mode, and Karpenter launches no node for its claims."""
-    wanted = {as_text(at(one, "resourceClaimTemplateName")) for one in pod.claims}
-    neuron = any(
-        request.get("deviceClassName") == text("aws", "device_class")
-        for document in scene.tree.of_kind("ResourceClaimTemplate")
-        if document.name in wanted
-        for _, request in requests_of(document)
-    )
+    neuron = text("aws", "device_class") in claimed_classes(scene.tree.documents, pod)
     pools = scene.taking(pod)
     if neuron and pools and all(pool.provisioner != "eksctl" and not pool.static for pool in pools):
         why = "no node is launched for Neuron claims: EKS Auto Mode has no Neuron driver, Karpenter does not know it"

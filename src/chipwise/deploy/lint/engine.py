@@ -115,7 +115,7 @@ def devices_of(tree: Tree, pod: Pod) -> int | None:
     if NEURON_CORE in asked:
         return int(asked[NEURON_CORE]) // lnc.pop() if len(lnc) == 1 else None
     plugin = sum(int(amount) for name, amount in asked.items() if name in {GPU, SHARED_GPU} or name.startswith(MIG))
-    claimed = claimed_devices(iter(tree.documents), pod)
+    claimed = claimed_devices(tree.documents, pod)
     return plugin or (claimed * (cores.pop() if len(cores) == 1 else 1) if claimed else None)
 
 

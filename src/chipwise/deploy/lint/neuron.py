@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from chipwise.deploy.facts import text
+from chipwise.deploy.facts import number, text
 from chipwise.deploy.lint.documents import as_text, at, fields, items
-from chipwise.deploy.lint.engine import value_of
+from chipwise.deploy.lint.engine import serves, value_of
 from chipwise.deploy.lint.findings import Finding
 from chipwise.deploy.lint.pods import NEURON, Container, Pod
 from chipwise.deploy.lint.pools import node_known
@@ -30,6 +30,8 @@ def neuron_findings(scene: Scene) -> Iterator[Finding]:
     for pod in scene.pods:
         yield from _part(pod)
         for container in pod.containers():
+            if serves(container) and any(name.startswith(NEURON) for name in container.requests):
+                yield from _host(pod, container)
             if _PLUGIN.search(container.image):
                 yield from _gone(pod, container)
                 yield from _buckets(pod, container)
@@ -90,6 +92,20 @@ def _chip(pod: Pod, container: Container) -> Iterator[Finding]:
         why = f"the plugin's recipes are for Trn2 and Trn3; {old[0]} is served by NxD Inference images up to SDK 2.31"
         fix = "use an image of the older line, or a Trn2 size"
         yield found(pod.document, (*container.path, "image"), "neuron-chip-unsupported", why=why, fix=fix)
+
+
+def _host(pod: Pod, container: Container) -> Iterator[Finding]:
+    """The compiler holds weights and graphs in host memory; a pod that finds them compiled does not need it."""
+    nodes = [node for node in map(node_known, pod.instances) if node]
+    least = number("compile", "least_memory")
+    small = [node for node in nodes if node.allocatable_memory_bytes <= least]
+    finds = {"NEURON_COMPILED_ARTIFACTS", "VLLM_NEURON_DISABLE_WARMUP_COMPILE"} & set(container.env)
+    if small and not finds:
+        has = f"{small[0].instance} has {small[0].allocatable_memory_bytes / 2**30:.0f}Gi of host memory"
+        why = f"{has}: compilers of language models ran out of {least / 2**30:.0f}Gi"
+        path = (*container.path, "resources")
+        fix = "compile elsewhere and share the artefacts, or take a larger size"
+        yield found(pod.document, path, "compile-memory", why=why, fix=fix)
 
 
 def _part(pod: Pod) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chipwise.deploy.facts import text
+from chipwise.deploy.lint.claims import claimed_classes
 from chipwise.deploy.lint.findings import Finding
 from chipwise.deploy.lint.pods import GPU, NEURON, Pod, accelerators, selected
 from chipwise.deploy.lint.pools import Pool, node_known
@@ -27,11 +29,21 @@ def placement_findings(scene: Scene) -> Iterator[Finding]:
 
 def _meant(scene: Scene, pod: Pod) -> list[Pool]:
     """The pools with the kind of accelerator that the pod asks for; every pool for a pod that only names labels."""
-    asked = accelerators(pod.requests)
-    if not asked or not pod.whole:
+    vendor = _vendor(scene, pod)
+    if vendor is None or not pod.whole:
         return []
-    vendor = "aws" if any(name.startswith(NEURON) for name in asked) else "nvidia"
     return [pool for pool in scene.pools if vendor in {node.vendor for node in map(node_known, pool.sizes) if node}]
+
+
+def _vendor(scene: Scene, pod: Pod) -> str | None:
+    """Whose accelerators the pod asks the plugin or a driver for; None for nobody's."""
+    asked = accelerators(pod.requests)
+    if asked:
+        return "aws" if any(name.startswith(NEURON) for name in asked) else "nvidia"
+    classes = claimed_classes(scene.tree.documents, pod)
+    if text("aws", "device_class") in classes:
+        return "aws"
+    return "nvidia" if classes & {text("nvidia", "device_class"), text("nvidia", "mig_class")} else None
 
 
 def _unlabelled(scene: Scene, pod: Pod, pools: list[Pool]) -> Iterator[Finding]:

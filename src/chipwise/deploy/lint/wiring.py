@@ -60,7 +60,7 @@ def _selects(document: Document, pods: list[Pod]) -> Iterator[Finding]:
     path = _SELECTING.get(document.kind)
     wanted = fields(at(document.data, *path)) if path else {}
     around = [pod for pod in pods if pod.document.namespace == document.namespace]
-    if path is None or not wanted or not around:
+    if path is None or not wanted or not around or at(document.data, "spec", "namespaceSelector"):
         return
     if not any(_has(pod.labels, wanted) for pod in around):
         said = ", ".join(f"{key}={value}" for key, value in wanted.items())

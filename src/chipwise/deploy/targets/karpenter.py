@@ -53,6 +53,9 @@ def _remarks(capacity: Capacity, parameters: Parameters) -> list[str]:
         said.append(
             f"the reservation is found by its tag deployment={capacity.name}: tag yours so, or name it by --reservation"
         )
+    if capacity.purchase == "capacity-block":
+        minutes = round(number("karpenter", "drain_before_block_ends") / 60)
+        said.append(f"Karpenter drains the nodes {minutes} minutes before EC2 begins to end the Capacity Block")
     if capacity.static and capacity.efa and reservation_of(capacity, parameters):
         said.append(
             "reservations with EFA interfaces in the node class were never found available by Karpenter 1.11 to 1.14 "
