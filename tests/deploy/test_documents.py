@@ -17,7 +17,8 @@ from chipwise.deploy.parameters import TARGETS, Parameters, Target
 
 Strict = Callable[[Mapping[str, Any]], list[str]]
 Option = Callable[..., Chosen]
-STAND_IN = "stand-in"
+SAID = {"stand-in", "compile-memory"}
+"""Warnings that are true of what was planned: a word only the user knows, a host on which compilers ran out."""
 RESERVATION = "cr-0123456789abcdef0"
 SHARED = {"file_system": "fs-0123456789abcdef0", "mount_name": "fsx"}
 
@@ -42,9 +43,9 @@ def documents(bundle: Bundle) -> list[dict[str, Any]]:
 
 
 def faults(bundle: Bundle) -> list[str]:
-    """What the lint says; that a word stands for something only the user knows is no fault of the room."""
+    """What the lint says, beside what is true of the plan itself."""
     texts = {file.path: file.text for file in bundle.files if file.kind}
-    return [f"{one.file}:{one.line} {one.rule}: {one.why}" for one in lint_texts(texts) if one.rule != STAND_IN]
+    return [f"{one.file}:{one.line} {one.rule}: {one.why}" for one in lint_texts(texts) if one.rule not in SAID]
 
 
 def wrong(bundle: Bundle, strict: Strict) -> list[str]:
