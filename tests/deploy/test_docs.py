@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chipwise.deploy.build import deploy
+from chipwise.deploy.build import bundle_of
 from chipwise.deploy.chosen import choose
 from chipwise.deploy.lint import rules
 from chipwise.deploy.parameters import Parameters
@@ -22,7 +22,7 @@ def block(name: str, content: str) -> str:
 
 
 def example(plan: dict[str, Any]) -> str:
-    bundle = deploy(
+    bundle = bundle_of(
         choose(Part(value=plan, where="")), Parameters(cluster="prod", region="us-west-2", zone="us-west-2a")
     )
     shown = [file for file in bundle.files if file.kind]

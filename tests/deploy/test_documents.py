@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.deploy.build import deploy
+from chipwise.deploy.build import bundle_of
 from chipwise.deploy.bundle import Bundle
 from chipwise.deploy.chosen import Chosen
 from chipwise.deploy.facts import kinds
@@ -26,11 +26,11 @@ SHARED = {"file_system": "fs-0123456789abcdef0", "mount_name": "fsx"}
 _MADE: dict[tuple[int, Target], Bundle] = {}
 
 
-def bundle_of(chosen: Chosen, target: Target) -> Bundle:
+def made_of(chosen: Chosen, target: Target) -> Bundle:
     """The files of an option of the session, made once."""
     key = (id(chosen), target)
     if key not in _MADE:
-        _MADE[key] = deploy(chosen, Parameters(target=target, region="us-west-2"))
+        _MADE[key] = bundle_of(chosen, Parameters(target=target, region="us-west-2"))
     return _MADE[key]
 
 
@@ -56,9 +56,7 @@ def test_every_option_is_valid_and_clean(every: tuple[Chosen, ...], strict: Stri
     """Each option for one target in turn; the slow test below takes each for all."""
     assert len(every) >= 40
     taken = [(one, TARGETS[place % len(TARGETS)]) for place, one in enumerate(every)]
-    found = {
-        f"{one.model.name} {one.instance} {target}": wrong(bundle_of(one, target), strict) for one, target in taken
-    }
+    found = {f"{one.model.name} {one.instance} {target}": wrong(made_of(one, target), strict) for one, target in taken}
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
@@ -67,7 +65,7 @@ def test_every_option_is_valid_and_clean(every: tuple[Chosen, ...], strict: Stri
 def test_every_option_is_valid_and_clean_for_every_target(
     every: tuple[Chosen, ...], strict: Strict, target: Target
 ) -> None:
-    found = {f"{one.model.name} {one.instance}": wrong(bundle_of(one, target), strict) for one in every}
+    found = {f"{one.model.name} {one.instance}": wrong(made_of(one, target), strict) for one in every}
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
@@ -112,21 +110,21 @@ VARIANTS: dict[str, tuple[str, int, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_variant_is_valid_and_clean(option: Option, strict: Strict, name: str) -> None:
     question, rank, parameters = VARIANTS[name]
-    assert wrong(deploy(option(question, rank), Parameters(**parameters)), strict) == []
+    assert wrong(bundle_of(option(question, rank), Parameters(**parameters)), strict) == []
 
 
 def test_prefill_and_decode_are_valid_and_clean(disaggregated: Chosen, strict: Strict) -> None:
     for target in TARGETS:
-        bundle = deploy(disaggregated, Parameters(target=target, region="us-west-2"))
+        bundle = bundle_of(disaggregated, Parameters(target=target, region="us-west-2"))
         assert "DisaggregatedSet" in {file.kind for file in bundle.files}
         assert wrong(bundle, strict) == []
 
 
 def test_the_variants_write_every_kind(every: tuple[Chosen, ...], option: Option, disaggregated: Chosen) -> None:
-    bundles = [bundle_of(one, TARGETS[place % len(TARGETS)]) for place, one in enumerate(every)]
-    bundles += [deploy(option(question, rank), Parameters(**given)) for question, rank, given in VARIANTS.values()]
-    bundles.append(deploy(option("chat 8b"), Parameters(form="kustomize")))
-    bundles.append(deploy(disaggregated, Parameters()))
+    bundles = [made_of(one, TARGETS[place % len(TARGETS)]) for place, one in enumerate(every)]
+    bundles += [bundle_of(option(question, rank), Parameters(**given)) for question, rank, given in VARIANTS.values()]
+    bundles.append(bundle_of(option("chat 8b"), Parameters(form="kustomize")))
+    bundles.append(bundle_of(disaggregated, Parameters()))
     written = {file.kind for bundle in bundles for file in bundle.files if file.kind}
     assert written == set(kinds())
 
@@ -134,6 +132,6 @@ def test_the_variants_write_every_kind(every: tuple[Chosen, ...], option: Option
 def test_every_rule_of_karpenter_and_its_kin_is_evaluated(
     every: tuple[Chosen, ...], definitions: Any, strict: Strict
 ) -> None:
-    for one in documents(bundle_of(every[0], "karpenter")):
+    for one in documents(made_of(every[0], "karpenter")):
         strict(one)
     assert [rule for rule in definitions.unread if "sectionName" not in rule] == []  # those of HTTPRoute's parents

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.deploy.build import deploy
+from chipwise.deploy.build import bundle_of
 from chipwise.deploy.bundle import Bundle
 from chipwise.deploy.chosen import choose
 from chipwise.deploy.parameters import Parameters
@@ -45,7 +45,7 @@ def text_of(bundle: Bundle) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_a_deployment_is_as_it_was(frozen: Frozen, name: str) -> None:
     plan, rank, given = CASES[name]
-    made = text_of(deploy(choose(Part(value=frozen(plan), where=""), rank), Parameters(**{**HERE, **given})))
+    made = text_of(bundle_of(choose(Part(value=frozen(plan), where=""), rank), Parameters(**{**HERE, **given})))
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.deploy.build import deploy
+from chipwise.deploy.build import bundle_of
 from chipwise.deploy.chosen import Chosen, choose
 from chipwise.deploy.parameters import Parameters
 from chipwise.deploy.plan_file import Part
@@ -108,7 +108,7 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_what_is_said_stands_in_the_files(frozen: Frozen) -> None:
     plan = frozen("chat-deepseek")
-    bundle = deploy(choose(Part(value=plan, where=""), 2), given_as(dict(GOOD)))
+    bundle = bundle_of(choose(Part(value=plan, where=""), 2), given_as(dict(GOOD)))
     text = "\n".join(file.text for file in bundle.files)
     for field, value in GOOD.items():
         if field != "region":
@@ -126,7 +126,7 @@ def test_a_text_is_refused_or_stands_unchanged(chat: Chosen, field: str, text: s
     except InputError:
         return
     assert not re.search(r"[\s;|&<>`'\"\\{}()$#*!%]", text)
-    bundle = deploy(chat, parameters)
+    bundle = bundle_of(chat, parameters)
     for file in bundle.files:
         if file.kind:
             assert yaml.load(file.text, Loader=yaml.CSafeLoader)["kind"] == file.kind
@@ -134,5 +134,5 @@ def test_a_text_is_refused_or_stands_unchanged(chat: Chosen, field: str, text: s
 
 def test_no_token_is_ever_written(every: tuple[Chosen, ...]) -> None:
     for chosen in every[:6]:
-        for file in deploy(chosen, Parameters()).files:
+        for file in bundle_of(chosen, Parameters()).files:
             assert not re.search(r"hf_[A-Za-z0-9]{8}|AKIA[A-Z0-9]{8}|kind: Secret\b", file.text)

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.deploy.build import deploy
+from chipwise.deploy.build import bundle_of
 from chipwise.deploy.bundle import File
 from chipwise.deploy.chosen import choose
 from chipwise.deploy.parameters import Parameters
@@ -105,7 +105,7 @@ ODD: list[Any] = [..., None, True, -1, 0, 2**60, 1.5, float("nan"), float("inf")
 def files_or_refusal(plan: dict[str, Any]) -> tuple[File, ...]:
     """The files of a plan; none where it is refused, which must be told whole."""
     try:
-        return deploy(choose(Part(value=plan, where="")), Parameters(region="us-west-2")).files
+        return bundle_of(choose(Part(value=plan, where="")), Parameters(region="us-west-2")).files
     except ChipwiseError as error:
         told = error.as_json()["error"]
     assert all(told[part] for part in ("what", "why", "fix"))
@@ -129,7 +129,7 @@ def test_any_fault_in_a_plan_is_told_or_harmless(frozen: Frozen, data: st.DataOb
 def test_a_hostile_model_name_becomes_no_word_of_a_command(frozen: Frozen, hostile: str) -> None:
     plan = changed(frozen("chat-8b"), ("model", "name"), hostile)
     try:
-        bundle = deploy(choose(Part(value=plan, where="")), Parameters())
+        bundle = bundle_of(choose(Part(value=plan, where="")), Parameters())
     except InputError:
         return
     (workload,) = [yaml.safe_load(file.text) for file in bundle.files if file.kind == "Deployment"]

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chipwise.deploy.build import deploy
+from chipwise.deploy.build import bundle_of
 from chipwise.deploy.bundle import Bundle
 from chipwise.deploy.chosen import Chosen, choose
 from chipwise.deploy.lint import lint_texts
@@ -65,7 +65,7 @@ def changes(draw: st.DrawFn) -> dict[str, Any]:
     instances = replicas * nodes if nodes > 1 else -(-replicas // per_node)
     engine = engine_engine(node)
     weights = draw(st.sampled_from(sorted(FORMATS))) if engine == "vllm" else "bf16"
-    kv = draw(st.sampled_from(["bf16", "fp8"]))
+    kv = draw(st.sampled_from(["bf16", "fp8"])) if engine != "nxd-inference" else "bf16"
     engine_settings = {
         "max_num_seqs": draw(st.integers(1, 512)),
         "max_model_len": draw(st.sampled_from([4096, 8192, 131072])),
@@ -110,7 +110,7 @@ def assert_precision(chosen: Chosen, pod: Pod, words: list[str]) -> None:
     assert said["chipwise/weights"] == chosen.precision.weights
     assert said["chipwise/cache"] == chosen.precision.kv
     assert ("--quantization=fp8" in words) == (chosen.precision.weights == "fp8")
-    assert ("--kv-cache-dtype=fp8" in words) == (chosen.precision.kv == "fp8" and chosen.engine != "nxd-inference")
+    assert ("--kv-cache-dtype=fp8" in words) == (chosen.precision.kv == "fp8")
 
 
 def assert_settings(chosen: Chosen, words: list[str]) -> None:
@@ -128,7 +128,7 @@ def check(base: Part, changed: dict[str, Any], target: Target) -> None:
     plan = copy.deepcopy(base.value)
     plan["options"][0] |= changed
     chosen = choose(Part(value=plan, where=""))
-    bundle = deploy(chosen, Parameters(target=target, region="us-west-2", zone="us-west-2a"))
+    bundle = bundle_of(chosen, Parameters(target=target, region="us-west-2", zone="us-west-2a"))
     read_back(chosen, bundle)
     texts = {file.path: file.text for file in bundle.files if file.kind}
     assert [one for one in lint_texts(texts) if one.severity == "error"] == []
@@ -153,7 +153,7 @@ def test_real_options_are_read_back(every: tuple[Chosen, ...], target: Target) -
     served = [one for one in every if one.work == "serving" and one.sharing is None]
     assert len(served) >= 15
     for chosen in served[TARGETS.index(target) :: len(TARGETS)]:
-        bundle = deploy(chosen, Parameters(target=target, region="us-west-2", checkpoint="org/made-beforehand"))
+        bundle = bundle_of(chosen, Parameters(target=target, region="us-west-2", checkpoint="org/made-beforehand"))
         pods = [pod for pod in pods_of(tree_of(bundle)) if any(serves(one) for one in pod.containers())]
         for pod in pods:
             devices = devices_of(tree_of(bundle), pod)
@@ -165,7 +165,7 @@ def test_runs_are_read_back(every: tuple[Chosen, ...]) -> None:
     runs = [one for one in every if one.work == "training"]
     assert len(runs) >= 12
     for chosen in runs:
-        tree = tree_of(deploy(chosen, Parameters(region="us-west-2")))
+        tree = tree_of(bundle_of(chosen, Parameters(region="us-west-2")))
         (job,) = tree.of_kind("TrainJob")
         trainer = job.data["spec"]["trainer"]
         assert trainer["numNodes"] == chosen.instances

@@ -73,7 +73,7 @@ class Work:
     remarks: tuple[str, ...]
 
 
-def deploy(chosen: Chosen, parameters: Parameters) -> Bundle:
+def bundle_of(chosen: Chosen, parameters: Parameters) -> Bundle:
     """Every file of the deployment, README.md first.
 
     Raises:

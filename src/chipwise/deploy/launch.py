@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chipwise.deploy.chosen import Chosen, Scalar
-from chipwise.deploy.facts import image_of, number, text
+from chipwise.deploy.facts import image_of, number, text, told
 from chipwise.deploy.kinds.pod import variable
 from chipwise.deploy.parameters import Parameters, is_checkpoint
 from chipwise.deploy.shape import Shape
@@ -22,6 +22,8 @@ IMAGE = "IMAGE"
 """Stands for an image that only you can name."""
 CHECKPOINT = "CHECKPOINT"
 """Stands for a checkpoint that is made beforehand."""
+OPTIONS_FOLDER = "/etc/engine"
+OPTIONS_FILE = f"{OPTIONS_FOLDER}/options.yaml"
 RANK, LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
 """Variables that LeaderWorkerSet sets; Kubernetes fills them in, no shell does."""
 _DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
@@ -41,6 +43,8 @@ class Launch:
     env: tuple[Mapping[str, Any], ...]
     remarks: tuple[str, ...]
     compiles: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the engine reads from a file, under its own dotted keys, nested."""
 
 
 def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape, *, memory_fraction: float = 1.0) -> Launch:
@@ -67,7 +71,10 @@ def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape, *, memo
     _refuse_unspoken(chosen, flags)
     loaded, remarks = _loaded(chosen, parameters, flags)
     settings = {**loaded, **_settings(chosen, flags, memory_fraction), **_nodes(chosen, shape, flags)}
-    args = [arguments(flags, {name: value}) for name, value in settings.items()]
+    spoken = {name: value for name, value in settings.items() if flags.by_setting[name].form != "config"}
+    options = _options(flags, {name: value for name, value in settings.items() if name not in spoken})
+    args = [arguments(flags, {name: value}) for name, value in spoken.items()]
+    args += [f"{told(chosen.engine, 'options_flag')}={OPTIONS_FILE}"] if options else []
     extra, env = _neuron(chosen, shape) if vendor == "aws" else ((), ())
     return Launch(
         image=image,
@@ -76,7 +83,20 @@ def serving_launch(chosen: Chosen, parameters: Parameters, shape: Shape, *, memo
         env=env,
         remarks=(*remarks, *_image_remarks(chosen, parameters, shape)),
         compiles=vendor == "aws",
+        options=options,
     )
+
+
+def _options(flags: EngineFlags, settings: Settings) -> dict[str, Any]:
+    """Settings that belong into the engine's file, as nested mappings."""
+    made: dict[str, Any] = {}
+    for name, value in settings.items():
+        *path, last = flags.by_setting[name].flag.split(".")
+        below = made
+        for part in path:
+            below = below.setdefault(part, {})
+        below[last] = value
+    return made
 
 
 def published_image(chosen: Chosen, vendor: str) -> str:
@@ -100,14 +120,25 @@ def worker_args(args: tuple[str, ...], flags: EngineFlags) -> tuple[str, ...]:
 
 
 def _refuse_unspoken(chosen: Chosen, flags: EngineFlags) -> None:
-    """A split that the engine has no words for must not be dropped in silence."""
-    for axis in ("tp", "pp", "dp", "cp", "ep"):
-        if getattr(chosen.split, axis) > 1 and axis not in flags.by_setting:
-            raise KnowledgeError(
-                f"{chosen.engine} {chosen.engine_version} has no flag for {axis}={getattr(chosen.split, axis)}",
-                why=f"option {chosen.rank} splits a replica so, and the engine's table names no way to say it",
-                fix="choose another option",
-            )
+    """A split or a cache format that the engine's command line has no words for must not be dropped in silence.
+
+    Data-parallel attention counts against tp in some engines and beside it in others: only those are spoken for whose
+    counting is known.
+    """
+    forms = {"value", "switch", "config"} if told(chosen.engine, "options_flag") else {"value", "switch"}
+    spoken = {name for name, flag in flags.by_setting.items() if flag.form in forms}
+    if chosen.engine not in text("serve", "data_parallel_beside_tensor").split():
+        spoken -= {"dp"}
+    wanted = {axis: getattr(chosen.split, axis) for axis in ("tp", "pp", "dp", "cp", "ep")}
+    missing = [f"{axis}={size}" for axis, size in wanted.items() if size > 1 and axis not in spoken]
+    if chosen.precision.kv not in _CACHE_AS_WEIGHTS and "kv" not in spoken:
+        missing.append(f"a cache in {chosen.precision.kv}")
+    if missing:
+        raise KnowledgeError(
+            f"no flag of {chosen.engine} {chosen.engine_version} is known for {missing[0]}",
+            why=f"option {chosen.rank} is sized so, and the engine's table names no way to say it on a command line",
+            fix="choose another option, or plan with --engine vllm",
+        )
 
 
 def _bare(image: str, remarks: tuple[str, ...]) -> Launch:
@@ -157,6 +188,7 @@ def _settings(chosen: Chosen, flags: EngineFlags, memory_fraction: float) -> Set
         "chunk_tokens": said.get("max_num_batched_tokens"),
         "utilization": _part(said.get("gpu_memory_utilization"), memory_fraction),
         "port": int(number("serve", "port")),
+        "host": text("serve", "host"),
     }
     return {name: value for name, value in wanted.items() if value is not None and name in flags.by_setting}
 

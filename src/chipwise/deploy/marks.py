@@ -20,7 +20,9 @@ def default_name(chosen: Chosen) -> str:
     'llama-3-3-70b-instruct'
     """
     made = slug(chosen.model.name)
-    return made if made and made != "vllm" else "model"
+    if not made or made == "vllm":
+        return "model"
+    return made if made[0].isalpha() else f"model-{made}"[:_LONGEST].strip("-")
 
 
 def slug(name: str) -> str:

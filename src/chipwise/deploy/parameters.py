@@ -31,10 +31,10 @@ PURCHASES = ("on-demand", "spot", "reserved", "capacity-block")
 STAND_IN = "CLUSTER"
 """Stands for the name of your cluster until you say it."""
 
-_NAME = r"[a-z0-9]([-a-z0-9]{0,34}[a-z0-9])?"
+_NAME = r"[a-z]([-a-z0-9]{0,34}[a-z0-9])?"
 _HOST = r"[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?"
 _FORMS: Mapping[str, tuple[str, str]] = {
-    "name": (_NAME, "lower-case letters, digits and hyphens, at most 36, such as chat-70b"),
+    "name": (_NAME, "a lower-case letter, then letters, digits and hyphens, at most 36: chat-70b"),
     "namespace": (r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "lower-case letters, digits and hyphens, at most 63"),
     "image": (
         r"(?=.{1,512}\Z)[a-z0-9]+([._/:-]+[a-zA-Z0-9_]+)*(@sha256:[0-9a-f]{64})?",

@@ -12,7 +12,7 @@ from chipwise.deploy import marks
 from chipwise.deploy.chosen import Chosen
 from chipwise.deploy.facts import number, text
 from chipwise.deploy.kinds.pod import Container, Place, Pod, Probe, Volume, secret_variable, variable
-from chipwise.deploy.launch import Launch, data_parallel_step, serving_launch, worker_args
+from chipwise.deploy.launch import OPTIONS_FOLDER, Launch, data_parallel_step, serving_launch, worker_args
 from chipwise.deploy.manifest import Meta
 from chipwise.deploy.parameters import Parameters
 from chipwise.deploy.pods import limits_of, network_environment, shared_memory, why_requests
@@ -129,7 +129,7 @@ def _container(of: Serving, launch: Launch, start: Startup) -> Container:
         ready=Probe(path=health, period_s=PERIOD_S, failures=_READY_FAILURES),
         live=Probe(path=health, period_s=PERIOD_S, failures=_LIVE_FAILURES),
         lock_memory=of.shape.efa > 0,
-        volumes=_volumes(of),
+        volumes=_volumes(of, launch),
         why_resources=why_requests(of.shape),
     )
 
@@ -156,8 +156,14 @@ def cache_bytes(chosen: Chosen) -> float:
     return chosen.loaded_bytes * number("startup", "cache_factor")
 
 
-def _volumes(of: Serving) -> tuple[Volume, ...]:
-    return shared_memory(of.shape, of.memory_bytes), cache_volume(of)
+def _volumes(of: Serving, launch: Launch) -> tuple[Volume, ...]:
+    settings = Volume(name="options", mount=OPTIONS_FOLDER, config=options_name(of))
+    return (shared_memory(of.shape, of.memory_bytes), cache_volume(of), *((settings,) if launch.options else ()))
+
+
+def options_name(of: Serving) -> str:
+    """The ConfigMap with what the engine reads from a file."""
+    return f"{of.name}-engine"
 
 
 def cache_volume(of: Serving) -> Volume:

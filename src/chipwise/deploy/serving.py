@@ -7,9 +7,20 @@ from typing import Any
 from chipwise.deploy import marks
 from chipwise.deploy.around import around
 from chipwise.deploy.compilation import compilation_job
+from chipwise.deploy.kinds.config_map import ConfigMap
 from chipwise.deploy.kinds.deployment import Deployment
 from chipwise.deploy.kinds.leader_worker_set import LeaderWorkerSet
-from chipwise.deploy.replica import Replica, Serving, about_replicas, cache_volume, pod_annotations, replica_of
+from chipwise.deploy.launch import OPTIONS_FILE
+from chipwise.deploy.render import document_text
+from chipwise.deploy.replica import (
+    Replica,
+    Serving,
+    about_replicas,
+    cache_volume,
+    options_name,
+    pod_annotations,
+    replica_of,
+)
 
 _COMPILES_ON_CPU = "vllm-neuron"
 
@@ -17,7 +28,18 @@ _COMPILES_ON_CPU = "vllm-neuron"
 def serving_objects(of: Serving) -> tuple[list[object], tuple[str, ...]]:
     """The objects, and what a reader must be told."""
     replica = replica_of(of)
-    return [*_compilation(of, replica), _workload(of, replica), *around(of)], tuple(_remarks(of, replica))
+    before = [*_options(of, replica), *_compilation(of, replica)]
+    return [*before, _workload(of, replica), *around(of)], tuple(_remarks(of, replica))
+
+
+def _options(of: Serving, replica: Replica) -> list[object]:
+    """What the engine reads from a file."""
+    if not replica.launch.options:
+        return []
+    meta = marks.own_meta(of.name, of.parameters.namespace, called=options_name(of))
+    text = document_text(replica.launch.options)
+    about = "Settings that the engine takes from a file, not from its command line."
+    return [ConfigMap(meta=meta, files={OPTIONS_FILE.rpartition("/")[2]: text}, about=about)]
 
 
 def _workload(of: Serving, replica: Replica) -> object:

@@ -118,13 +118,13 @@ def written(chosen: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
         InputError: no folder is named, or a file stands in the way.
     """
     from chipwise.deploy.answer import answer_of
-    from chipwise.deploy.build import deploy
+    from chipwise.deploy.build import bundle_of
     from chipwise.deploy.folder import write
 
     folder, dry_run = fields.get("folder"), bool(fields.get("dry_run"))
     if folder is None and not dry_run:
         raise InputError("no folder is named", why="the manifests are files", fix="name one: -o DIR, or try --dry-run")
-    bundle = deploy(chosen, _parameters(fields))
+    bundle = bundle_of(chosen, _parameters(fields))
     if not dry_run:
         write(bundle, Path(folder or ""), force=bool(fields.get("force")))
     return answer_of(bundle, folder, dry_run=dry_run)
