@@ -56,7 +56,7 @@ def test_a_pool_is_bought_one_way(
 
 
 def test_the_owner_of_a_reservation_is_called_differently(frozen: Frozen) -> None:
-    given = {"purchase": "reserved", "account": "123456789012", "reservation_tags": {"team": "a"}}
+    given: dict[str, Any] = {"purchase": "reserved", "account": "123456789012", "reservation_tags": {"team": "a"}}
     karpenter = document(made(frozen, "chat-8b", **given), "EC2NodeClass")
     auto = document(made(frozen, "chat-8b", target="auto-mode", **given), "NodeClass")
     terms = [one["spec"]["capacityReservationSelectorTerms"][0] for one in (karpenter, auto)]
@@ -107,9 +107,11 @@ def test_slices_of_the_plan_become_whole_gpus_on_auto_mode(frozen: Frozen) -> No
     assert any("whole GPU" in warning for warning in bundle.warnings)
 
 
-def test_eksctl_needs_the_region() -> None:
-    parameters = Parameters(target="eksctl")
-    assert parameters.region is None
+def test_eksctl_needs_the_region(frozen: Frozen) -> None:
+    plan = {**frozen("chat-8b")}
+    plan["options"] = [{**plan["options"][0], "regions": []}]
+    with pytest.raises(InputError, match="Region is missing"):
+        bundle_of(choose(Part(value=plan, where="")), Parameters(target="eksctl"))
 
 
 def test_slices_stand_on_a_fixed_pool_with_their_label(frozen: Frozen) -> None:
@@ -184,8 +186,7 @@ def test_neuron_claims_go_where_nodes_stand(frozen: Frozen) -> None:
 
 
 def test_a_run_restarts_as_a_whole_and_knows_its_checkpoint(frozen: Frozen) -> None:
-    shared = {"file_system": "fs-0123456789abcdef0", "mount_name": "fsx"}
-    bundle = made(frozen, "lora-spot", **shared)
+    bundle = made(frozen, "lora-spot", file_system="fs-0123456789abcdef0", mount_name="fsx")
     job = document(bundle, "TrainingRuntime")["spec"]["template"]["spec"]
     assert job["failurePolicy"]["rules"][0]["action"] == "RestartJobSetAndIgnoreMaxRestarts"
     env = {one["name"]: one.get("value") for one in document(bundle, "TrainJob")["spec"]["trainer"]["env"]}
@@ -196,16 +197,14 @@ def test_a_run_restarts_as_a_whole_and_knows_its_checkpoint(frozen: Frozen) -> N
 
 
 def test_near_nodes_are_chosen_only_among_those_that_stand(frozen: Frozen) -> None:
-    kinds = {
-        name: {file.kind for file in made(frozen, "pretrain-70b", **given).files}
-        for name, given in {
-            "dynamic": {},
-            "static": {"static": True},
-            "groups": {"target": "eksctl"},
-            "yours": {"queue": "team"},
-            "none": {"queue": "none"},
-        }.items()
+    ways: dict[str, dict[str, Any]] = {
+        "dynamic": {},
+        "static": {"static": True},
+        "groups": {"target": "eksctl"},
+        "yours": {"queue": "team"},
+        "none": {"queue": "none"},
     }
+    kinds = {name: {file.kind for file in made(frozen, "pretrain-70b", **given).files} for name, given in ways.items()}
     assert "Topology" not in kinds["dynamic"]
     assert "LocalQueue" in kinds["dynamic"]
     assert "Topology" in kinds["static"] & kinds["groups"]
