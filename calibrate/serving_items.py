@@ -17,6 +17,7 @@ from chipwise.audit.runs import Run, run_of
 from chipwise.audit.table import read_table
 from chipwise.perf.load import ServingInput, ServingPrediction
 from chipwise.perf.parameters import runtime_of, scopes_of
+from chipwise.perf.spread import ttft_spread
 
 MEANS = frozenset({"mean", "p50"})
 """Statistics that a mean stands for."""
@@ -143,7 +144,7 @@ def log_figures(group: Group, found: ServingPrediction) -> Any:
 
 def _figure(asked: Wanted, group: Group, found: ServingPrediction) -> Any:
     if asked.quantity in {"ttft", "e2e"}:
-        value = found.ttft_s if asked.quantity == "ttft" else found.e2e_s
+        value = _ttft(asked, found) if asked.quantity == "ttft" else found.e2e_s
         over = np.asarray(found.saturated) > 0
         return np.where(over | (group.kind == "offline"), np.nan, value)
     if asked.quantity in {"tpot", "itl"}:
@@ -155,3 +156,8 @@ def _figure(asked: Wanted, group: Group, found: ServingPrediction) -> Any:
     rate = rates.get(asked.of, total - output)
     chips = np.array([run.place.chips for run in group.runs])
     return rate if asked.statistic == "total" else rate / chips
+
+
+def _ttft(asked: Wanted, found: ServingPrediction) -> Any:
+    with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
+        return ttft_spread(found).p50 if asked.statistic == "p50" else found.ttft_s

@@ -43,9 +43,9 @@ def write_parameters(file: Path, model: Model, theta: Array, found: Sequence[Res
     for variable, log in zip(model.variables, theta, strict=True):
         if variable.scope != "all" and abs(log) < LEAST_FACTOR:
             continue
-        value = float(np.exp(log))
+        start = known.get((variable.name, variable.scope))
+        value = float(np.exp(log)) * (start.value if start else 1.0)
         if variable.scope == "all":
-            value *= known[variable.name, "all"].value
             value = min(value, 1.0) if variable.name.endswith("_fraction") else value
         rows.append((variable.name, variable.scope, f"{value:.3g}", "calibrated", *_basis(variable.scope, found)))
     have = {(row[0], row[1]) for row in rows}

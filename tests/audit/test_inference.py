@@ -235,3 +235,39 @@ def test_an_engine_nobody_read_is_predicted_with_less_backing(row: Callable[...,
 def test_a_metric_that_is_none_has_no_reading() -> None:
     with pytest.raises(SkipError, match="metric-not-covered"):
         wanted("watts")
+
+
+def test_a_compiled_engine_runs_the_batch_and_length_that_the_row_states(row: Callable[..., Row]) -> None:
+    note = "compiled batch size 32 per replica, max seq 4096"
+    cells = {"hardware": "inf2", "engine": "vllm + optimum-neuron", "engine_version": None, "tp": 8, "n_devices": 4}
+    limits = run_of(row(**cells, note=note), None).limits
+    assert (limits.compiled_sequences, limits.compiled_tokens) == (32.0, 4096.0)
+    buckets = run_of(row(**(cells | {"engine": "nxd-inference"}), note=note), None).limits
+    assert (buckets.compiled_sequences, buckets.compiled_tokens) == (32.0, 0.0)
+    gpu = run_of(row(note=note), None).limits
+    assert (gpu.compiled_sequences, gpu.compiled_tokens) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("note", "osl", "cv"),
+    [
+        ("ShareGPT, 1000 prompts", 214, 0.77),
+        ("ShareGPT, 1000 prompts", 256, 0.0),
+        ("random 1000 requests", 214, 0.0),
+    ],
+)
+def test_answers_of_a_data_set_vary_unless_their_length_is_a_cap(
+    row: Callable[..., Row], note: str, osl: int, cv: float
+) -> None:
+    load = run_of(row(note=note, osl=osl), None).load
+    assert load.osl_cv == cv
+    assert load.requests == 1000.0
+
+
+@pytest.mark.parametrize(("note", "lanes"), [("one card", 16.0), ("g6e.12xlarge", 8.0)])
+def test_a_card_has_sixteen_lanes_where_aws_does_not_wire_eight(
+    row: Callable[..., Row], note: str, lanes: float
+) -> None:
+    found = next(iter(replay([run_of(row(hardware="l40s", note=note), None)]).values()))
+    assert isinstance(found, Replayed)
+    assert found.at(found.asked.hardware.link_bytes_per_s) == pytest.approx(15.75e9 * lanes / 8.0)

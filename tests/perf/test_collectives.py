@@ -35,14 +35,15 @@ def test_one_device_has_nobody_to_talk_to(
 
 
 def test_latency_is_paid_for_nothing(device: Hardware, fitted: Parameters) -> None:
-    seconds = co.all_reduce_s(size_bytes=0.0, devices=8.0, hardware=device, parameters=fitted)
+    seconds = co.all_reduce_s(size_bytes=0.0, devices=2.0, hardware=device, parameters=fitted)
     assert float(seconds) == pytest.approx(float(fitted.collective_s))
 
 
-def test_a_ring_pays_a_hop_for_each_device_beyond_two(device: Hardware, fitted: Parameters) -> None:
-    ring = replace(device, fabric=float(FABRICS.index("pcie")))
+@pytest.mark.parametrize("fabric", ["pcie", "nvswitch"])
+def test_every_device_beyond_two_costs_a_hop(device: Hardware, fitted: Parameters, fabric: str) -> None:
+    joined = replace(device, fabric=float(FABRICS.index(fabric)))
     nothing = [
-        float(co.all_reduce_s(size_bytes=0.0, devices=n, hardware=ring, parameters=fitted)) for n in (2.0, 4.0, 8.0)
+        float(co.all_reduce_s(size_bytes=0.0, devices=n, hardware=joined, parameters=fitted)) for n in (2.0, 4.0, 8.0)
     ]
     assert nothing[1] - nothing[0] == pytest.approx(2.0 * float(fitted.hop_s))
     assert nothing[2] - nothing[1] == pytest.approx(4.0 * float(fitted.hop_s))

@@ -26,7 +26,7 @@ def test_every_parameter_has_a_value_for_all_and_every_row_a_source() -> None:
     rows = table()
     assert {name for name, scope in rows if scope == "all"} == set(NAMES)
     assert {name for name, _ in rows} == set(NAMES)
-    assert all(row.source and row.kind in {"calibrated", "assumed", "vendor"} for row in rows.values())
+    assert all(row.source and row.kind in {"calibrated", "assumed", "derived", "vendor"} for row in rows.values())
 
 
 def test_fractions_are_at_most_one_and_nothing_is_negative() -> None:
@@ -38,7 +38,7 @@ def test_fractions_are_at_most_one_and_nothing_is_negative() -> None:
             value = float(getattr(found, name))
             assert value >= 0.0
             assert value <= 1.0 or not name.endswith("_fraction")
-            assert value > 0.0 or name in {"mixed_fraction", "prompt_token_s"}
+            assert value > 0.0 or name in {"mixed_fraction", "ring_fraction", "prompt_token_s"}
 
 
 def test_factors_of_every_scope_multiply() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from chipwise.audit.items import CHIP_UNKNOWN, MODEL_UNREADABLE, SkipError
 from chipwise.audit.runs import Place, Run
 from chipwise.audit.settings import generic_engine
-from chipwise.catalog import Chip, Instance, load_catalog
+from chipwise.catalog import Chip, Instance, Link, load_catalog
 from chipwise.errors import ChipwiseError
 from chipwise.memory import ServingMemoryInput, size_serving, visible_bytes
 from chipwise.model import ModelSpec
@@ -28,6 +28,8 @@ LEAST_POOL_FRACTION = 0.01
 """Of a device's memory: a run that was measured had some room for its cache, whatever the budget says."""
 HOST_CHIPS = 8
 """Chips of one host at most, where a link does not say how many it joins."""
+HALF, WHOLE = " x8", " x16"
+"""How a PCIe link names its lanes."""
 DEFECTS = (ChipwiseError, ArithmeticError, LookupError, ValueError)
 """What a room may raise for a model or a layout it cannot compute."""
 
@@ -124,6 +126,8 @@ def asked_of(runs: list[Run]) -> ServingInput:
         load=_load(runs),
         replicas=np.array([run.place.replicas for run in runs]),
         eager=np.array([float(run.eager) for run in runs]),
+        compiled_sequences=np.array([run.limits.compiled_sequences for run in runs]),
+        compiled_tokens=np.array([run.limits.compiled_tokens for run in runs]),
     )
 
 
@@ -134,7 +138,7 @@ def _chunk(run: Run) -> float:
 
 
 def _load(runs: list[Run]) -> ServingLoad:
-    names = ("isl", "osl", "concurrency", "rate_per_s", "requests")
+    names = ("isl", "osl", "concurrency", "rate_per_s", "requests", "osl_cv")
     columns = {name: np.array([getattr(run.load, name) for run in runs], dtype=float) for name in names}
     return ServingLoad(kind=runs[0].load.kind, batch=columns["concurrency"], **columns)
 
@@ -158,14 +162,16 @@ def _nodes(place: Place, chip: Chip) -> bool:
 
 def _hardware_of(run: Run, formats: tuple[str, ...]) -> Hardware:
     """The device of a run with its links; without a known network the replica is taken to be one domain."""
-    found = _hardware(run.chip_id, formats, spans=_nodes(run.place, run.chip))
+    found = _hardware(run.chip_id, formats, spans=_nodes(run.place, run.chip), rented=run.rented)
     alone = found.network_bytes_per_s == 0 and found.node_devices < run.place.devices
     return replace(found, node_devices=run.place.devices) if alone else found
 
 
 @cache
-def _hardware(chip_id: str, formats: tuple[str, ...], *, spans: bool) -> Hardware:
+def _hardware(chip_id: str, formats: tuple[str, ...], *, spans: bool, rented: bool) -> Hardware:
     """The device under the model's formats. What ran did run: a format without a rate goes at 16 bits, widened.
+
+    The catalog's PCIe links are those of rented instances; a card elsewhere has its sixteen lanes.
 
     Raises:
         SkipError: bandwidth or every dense rate is unknown.
@@ -173,7 +179,8 @@ def _hardware(chip_id: str, formats: tuple[str, ...], *, spans: bool) -> Hardwar
     chip = load_catalog().chips[chip_id]
     rated = [name for name in formats if capability(chip, name).flops_per_s is not None]
     try:
-        base = hardware_of(chip, formats=rated, instance=widest(chip) if spans else None)
+        link = None if rented or chip.link is None else own_link(chip.link)
+        base = hardware_of(chip, formats=rated, instance=widest(chip) if spans else None, link=link)
     except ChipwiseError as error:
         raise SkipError(CHIP_UNKNOWN) from error
     lacking = [name for name in formats if name not in rated]
@@ -182,6 +189,13 @@ def _hardware(chip_id: str, formats: tuple[str, ...], *, spans: bool) -> Hardwar
         gemm_flops_per_s=dict(base.gemm_flops_per_s) | dict.fromkeys(lacking, base.attention_flops_per_s),
         widened=dict(base.widened) | dict.fromkeys(lacking, 1.0),
     )
+
+
+def own_link(link: Link) -> Link | None:
+    """A PCIe link with the sixteen lanes that an accelerator card is made with; None where that is no other link."""
+    if link.kind != "pcie" or not link.name.endswith(HALF) or link.bytes_per_s_one_way is None:
+        return None
+    return replace(link, name=link.name.removesuffix(HALF) + WHOLE, bytes_per_s_one_way=2.0 * link.bytes_per_s_one_way)
 
 
 def widest(chip: Chip) -> Instance | None:

@@ -64,6 +64,8 @@ class Load:
     concurrency: float
     rate_per_s: float
     requests: float
+    osl_cv: float = 0.0
+    """Of the answers' lengths, where the row says that they vary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class Run:
     limits: Limits
     kv_format: str
     eager: bool
+    rented: bool
+    """On an instance of AWS: the row names one. Elsewhere a card has all the lanes that it is made with."""
     assumed_release: bool
     """The row names no release of its engine: the one of its source's day stands in, else the newest."""
 
@@ -134,6 +138,7 @@ def run_of(row: Row, models: Path | None) -> Run:
         limits=limits_of(engine, facts, said),
         kv_format=kv_format_of(row.text("kv_precision"), model, engine.name),
         eager=said.eager,
+        rented=said.rented,
         assumed_release=assumed,
     )
 
@@ -176,6 +181,7 @@ def load_of(row: Row, said: Settings) -> Load:
         concurrency=row.positive("concurrency_or_batch") or 1.0,
         rate_per_s=rate if kind == "rate" and rate else 0.0,
         requests=said.requests or math.inf,
+        osl_cv=0.0 if math.log2(max(lengths[1], 1.0)).is_integer() else said.osl_cv,  # 256 is a cap, 214 a mean
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 
 from chipwise.audit.names import Engine, cache_format
 from chipwise.audit.table import Row
@@ -17,6 +19,8 @@ UNLIMITED_TOKENS = 1e9
 UNLIMITED_SEQUENCES = 1e6
 DEFAULT_GRAPH_BATCH = 512
 """Where an engine states no largest batch of its graphs."""
+_RENTED = re.compile(r"\b(?:aws|ec2|sagemaker)\b|\b(?:ml\.)?(?:[gp]\d\w*|trn\d\w*|inf\d)\.(?:\d+x|x)?large\b")
+"""Words that place a run on an instance of AWS."""
 GENERIC_ENGINE = "vllm"
 """What stands in for an engine of which no source was read: continuous batching, paged cache."""
 _PATTERNS = {
@@ -24,7 +28,8 @@ _PATTERNS = {
     "chunk": r"(?:max[_-]num[_-](?:batched[_-])?tokens|chunked[_-]prefill[_-]size)[\s=:]+(\d+)",
     "percent": r"actual gpu utilization[\s=:]+([\d.]+)\s*%",
     "utilization": r"(?:gpu[_-]mem(?:ory[_-]utilization)?|mem[_-]fraction[_-]static)[\s=:]+(0?\.\d+)",
-    "requests": r"(?<![\w.])(\d+) requests\b",
+    "length": r"max(?:imum)?[_\s-](?:seq(?:uence)?(?:[_\s-]len(?:gth)?)?|model[_-]len)[\s=:]+(\d+)",
+    "requests": r"(?:n_requests|num_prompts)[\s=:]+(\d+)|(?<![\w.])(\d+) (?:requests|prompts)\b",
     "draft": r"\bmtp n[\s=:]*(\d+)",
     "lora_rank": r"max[_-]lora[_-]rank[\s=:]+(\d+)",
 }
@@ -41,10 +46,13 @@ class Settings:
     chunk_tokens: float | None = None
     utilization: float | None = None
     requests: float | None = None
+    length_tokens: float | None = None
+    osl_cv: float = 0.0
     draft_tokens: int = 0
     eager: bool = False
     lora_rank: float | None = None
     """Of the slot that adapters take; None where they are off."""
+    rented: bool = False
 
 
 def settings_of(row: Row) -> Settings:
@@ -52,9 +60,9 @@ def settings_of(row: Row) -> Settings:
 
     >>> settings_of(Row(number=1, cells={"note": "turns LoRA on"})).lora_rank
     16.0
-    >>> said = settings_of(Row(number=1, cells={"note": "max_num_seqs=439 gpu_mem=0.8870 eager=true"}))
-    >>> said.sequences, said.utilization, said.eager
-    (439.0, 0.887, True)
+    >>> said = settings_of(Row(number=1, cells={"note": "g5.2xlarge, max_num_seqs=439 gpu_mem=0.8870 eager=true"}))
+    >>> said.sequences, said.utilization, said.eager, said.rented, said.chunk_tokens
+    (439.0, 0.887, True, True, None)
     """
     note = row.note.lower()
     found = {name: _first(pattern, note) for name, pattern in _PATTERNS.items()}
@@ -64,15 +72,33 @@ def settings_of(row: Row) -> Settings:
         chunk_tokens=found["chunk"],
         utilization=percent / 100.0 if percent else found["utilization"],
         requests=found["requests"],
+        length_tokens=found["length"],
+        osl_cv=osl_cv_of(note),
         draft_tokens=int(found["draft"] or 0),
         lora_rank=found["lora_rank"] or (LORA_RANK if re.search(_LORA_ON, note) else None),
+        rented=bool(_RENTED.search(note)),
         eager=row.yes("enforce_eager") or bool(re.search(r"\beager[\s=:]+true", note)),
     )
 
 
 def _first(pattern: str, text: str) -> float | None:
     found = re.search(pattern, text)
-    return float(found.group(1)) if found else None
+    return float(next(group for group in found.groups() if group is not None)) if found else None
+
+
+@cache
+def _varied() -> tuple[tuple[str, float], ...]:
+    text = resources.files("chipwise.audit").joinpath("data", "varied_lengths.csv").read_text(encoding="utf-8")
+    return tuple((row["words"], float(row["osl_cv"])) for row in csv.DictReader(text.splitlines()))
+
+
+def osl_cv_of(note: str) -> float:
+    """How far answers vary (standard deviation over mean) in what a row says it ran; 0: fixed lengths.
+
+    >>> osl_cv_of("ShareGPT, 1000 prompts"), osl_cv_of("random 1024/128")
+    (0.77, 0.0)
+    """
+    return next((cv for words, cv in _varied() if words in note.lower()), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +112,12 @@ class Limits:
     """Prompts are not cut into chunks."""
     graph_batch: float = 512.0
     """Largest batch captured as a graph."""
+    compiled_sequences: float = 0.0
+    """The batch that a compiled decode graph computes, where it is stated."""
+    compiled_tokens: float = 0.0
+    """The length that graphs without buckets compute, where it is stated."""
+    buckets: bool = True
+    """Graphs come in several lengths."""
 
 
 def limits_of(engine: Engine, device: DeviceFacts, said: Settings) -> Limits:
@@ -97,7 +129,15 @@ def limits_of(engine: Engine, device: DeviceFacts, said: Settings) -> Limits:
         chunk_tokens=said.chunk_tokens or default.chunk_tokens,
         whole_prompts=default.whole_prompts and said.chunk_tokens is None,
         graph_batch=default.graph_batch,
+        compiled_sequences=(said.sequences or 0.0) if _compiled(engine) else 0.0,
+        compiled_tokens=(said.length_tokens or 0.0) if not default.buckets else 0.0,
+        buckets=default.buckets,
     )
+
+
+def _compiled(engine: Engine) -> bool:
+    """Whether the engine runs graphs of a fixed batch: Neuron's do."""
+    return engine.profile is not None and engine.profile.vendors == {"aws"}
 
 
 @cache
@@ -106,14 +146,14 @@ def _defaults(engine: Engine, device: DeviceFacts) -> Limits:
     if profile is None:
         return _defaults(generic_engine(), device)
     found = engine_defaults(profile, device)
-    compiled = profile.vendors == {"aws"}  # Neuron graphs take a whole batch of prompts
-    chunk = None if compiled else found.max_num_batched_tokens
+    chunk = None if _compiled(engine) else found.max_num_batched_tokens  # Neuron graphs take a whole batch of prompts
     return Limits(
         utilization=found.utilization or 1.0,
         sequences=float(found.max_num_seqs or UNLIMITED_SEQUENCES),
         chunk_tokens=float(chunk or UNLIMITED_TOKENS),
         whole_prompts=found.chunked_prefill is False,
         graph_batch=float(found.graph_max_batch or DEFAULT_GRAPH_BATCH),
+        buckets=found.length_buckets is not False,
     )
 
 

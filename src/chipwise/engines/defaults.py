@@ -55,6 +55,8 @@ class EngineDefaults:
     """Elements a token that the 576 of a DeepSeek MLA layer take after padding; None: no source."""
     kv_share_cap: float | None
     """The cache takes at most this share of the budget (vLLM on Neuron); None: no such cap."""
+    length_buckets: bool | None
+    """Whether compiled graphs come in several lengths; False: one of the whole length; None: nothing is compiled so."""
     sources: Mapping[str, str]
     """By field: source key and place."""
 
@@ -93,6 +95,7 @@ def engine_defaults(profile: EngineProfile, device: DeviceFacts) -> EngineDefaul
         mla_latent=cast("bool | None", values.get("mla_latent")),
         mla_cache_elements=cast("int | None", values.get("mla_cache_elements")),
         kv_share_cap=cast("float | None", values.get("kv_share_cap")),
+        length_buckets=cast("bool | None", values.get("length_buckets")),
         sources=sources,
     )
 
@@ -100,7 +103,7 @@ def engine_defaults(profile: EngineProfile, device: DeviceFacts) -> EngineDefaul
 _KEYS = (
     "utilization", "budget", "max_num_seqs", "max_num_batched_tokens", "chunked_prefill", "prefix_caching",
     "block_tokens", "graph_max_batch", "graph_memory_counted", "mla_latent", "mla_cache_elements",
-    "kv_share_cap",
+    "kv_share_cap", "length_buckets",
 )  # fmt: skip
 
 

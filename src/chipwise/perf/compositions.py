@@ -46,6 +46,25 @@ def isolated(case: Case) -> tuple[Number, Number]:
     return ttft, step / case.speculation.tokens_per_step
 
 
+def longest(case: Case, together: Number) -> Number:
+    """The longest answer of `together` requests over the mean: `1 + cv * sqrt(2 ln n)`.
+
+    Source: expected maximum of n normal variates, leading term (Cramer, "Mathematical Methods of Statistics", 1946,
+    section 28.6).
+    """
+    return 1.0 + case.load.osl_cv * np.sqrt(2.0 * np.log(np.maximum(together, 1.0)))
+
+
+def whole_run_rate(case: Case, requests_per_s: Number, ending_s: Number) -> Number:
+    """Requests a second over a whole run of known length: the last answers end `ending_s` after the rest.
+
+    `n / (n / rate + ending)`; without a known number of requests the rate itself.
+    """
+    each = np.asarray(case.load.requests) / case.replicas
+    counted = np.where(np.isfinite(each), each, 1.0)
+    return np.where(np.isfinite(each), counted / (counted / requests_per_s + ending_s), requests_per_s)
+
+
 def single(case: Case) -> Outcome:
     """One request, nothing else. All but one of the replicas idle."""
     ttft, tpot = isolated(case)
@@ -89,15 +108,21 @@ def own_prefill_s(case: Case, steady: Steady) -> Number:
     return arrival_s(case) + steps * ridden
 
 
-def _prefill_wait_s(steady: Steady) -> Number:
-    """Half a step until the scheduler looks, and the prompts ahead: an M/D/1 queue of prefill work.
+def _queue_s(steady: Steady) -> Number:
+    """The prompts ahead: an M/D/1 queue of prefill work.
 
     `rho * work / (2 * (1 - rho))`, rho the share of time that goes into prefill, at most 0.95.
 
     Source: Pollaczek 1930, Khinchine 1932 (M/G/1 mean wait, constant service).
     """
     rho = np.minimum(steady.requests_per_s * steady.prompt_work_s, 0.95)
-    return steady.tpot_s / 2.0 + rho * steady.prompt_work_s / (2.0 * (1.0 - rho))
+    return rho * steady.prompt_work_s / (2.0 * (1.0 - rho))
+
+
+def _burst_share(case: Case, inside: Number) -> Number:
+    """Share of a closed loop's requests that start together: the clients among all requests, where both are known."""
+    all_of_them = np.maximum(np.asarray(case.load.requests) / case.replicas, inside)
+    return np.where(np.isfinite(all_of_them), inside / all_of_them, case.machine.parameters.burst_fraction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +132,8 @@ class _Turn:
     steady: Steady
     serving_s: Number
     ttft_s: Number
+    queue_s: Number
+    burst_s: Number
 
     def running(self, inside: Number) -> Number:
         """Of the `inside` requests those that decode, by Little's law."""
@@ -116,20 +143,24 @@ class _Turn:
 
 def _turn(case: Case, inside: Number, running: Number) -> _Turn:
     steady = _steady(case, running)
-    burst_s = case.machine.parameters.burst_fraction * (inside - 1.0) / 2.0 * steady.prompt_work_s
-    waiting = np.where(inside > 1, _prefill_wait_s(steady) + burst_s, 0.0)
+    several = np.where(inside > 1, 1.0, 0.0)
+    queue_s = several * _queue_s(steady)
+    burst_s = several * _burst_share(case, inside) * (inside - 1.0) / 2.0 * steady.prompt_work_s
     return _Turn(
         steady=steady,
         serving_s=_decode_steps(case) * steady.tpot_s * case.speculation.tokens_per_step,
-        ttft_s=own_prefill_s(case, steady) + waiting,
+        ttft_s=own_prefill_s(case, steady) + several * steady.tpot_s / 2.0 + queue_s + burst_s,
+        queue_s=queue_s,
+        burst_s=burst_s,
     )
 
 
 def closed(case: Case) -> Outcome:
     """Clients that each wait for their answer: those beyond the batch limit queue, the rest are served.
 
-    Little's law closes the loop: `running = clients * decode time / (decode time + TTFT)`. A share of the
-    requests (`burst_fraction`) waits for half of the others' prompts: runs start with all clients at once.
+    Little's law closes the loop: `running = clients * decode time / (decode time + TTFT)`. A request waits half a step
+    until the scheduler looks, for the prompts ahead, and a share of them (`burst_fraction`) for half of the others'
+    prompts: runs start with all clients at once.
     No loop is faster than the steady state in which every seat decodes.
     """
     clients = np.maximum(case.load.concurrency / case.replicas, 1.0)
@@ -144,11 +175,20 @@ def closed(case: Case) -> Outcome:
     return Outcome(
         ttft_s=ttft,
         wait_s=ttft - own_prefill_s(case, steady),
+        queue_s=turn.queue_s,
+        burst_s=turn.burst_s,
+        burst_share=_burst_share(case, inside),
         tpot_s=steady.tpot_s,
         running=np.minimum(running, steady.running),
         requests_per_s=rate,
         steady=steady,
     )
+
+
+def _drain_s(case: Case, steady: Steady) -> Number:
+    """What a run takes beyond its steady state: the longest answers of the last batch run on almost alone."""
+    alone_s = decode_step_s(case.machine, case.lengths, 1.0, case.speculation)
+    return (longest(case, steady.running) - 1.0) * _decode_steps(case) * alone_s
 
 
 def highest(case: Case) -> Steady:
@@ -158,14 +198,18 @@ def highest(case: Case) -> Steady:
 
 
 def offline(case: Case) -> Outcome:
-    """Everything queued at once: the highest steady state; TTFT is the length of the run, not a latency."""
+    """Everything queued at once: the highest steady state; TTFT is the length of the run, not a latency.
+
+    Where answers differ in length, the longest of the last batch run on almost alone.
+    """
     steady = highest(case)
+    ending_s = _drain_s(case, steady)
     return Outcome(
         ttft_s=np.inf * steady.tpot_s,
         wait_s=np.inf * steady.tpot_s,
         tpot_s=steady.tpot_s,
         running=steady.running,
-        requests_per_s=steady.requests_per_s,
+        requests_per_s=whole_run_rate(case, steady.requests_per_s, ending_s),
         steady=steady,
         saturated=np.ones_like(steady.tpot_s),
     )
@@ -187,13 +231,18 @@ def rate(case: Case) -> Outcome:
     steady = _steady(case, 2.0 ** ((low + high) / 2.0))
     saturated = np.where(wanted > best.requests_per_s * SATURATION, 1.0, 0.0)
     own = own_prefill_s(case, steady)
-    wait = np.where(saturated > 0, np.inf, _prefill_wait_s(steady))
+    queue = _queue_s(steady)
+    wait = np.where(saturated > 0, np.inf, steady.tpot_s / 2.0 + queue)
+    served = np.minimum(wanted, best.requests_per_s)
+    last_s = own + longest(case, steady.running) * _decode_steps(case) * steady.tpot_s
+    ending_s = np.where(saturated > 0, _drain_s(case, best), last_s)
     return Outcome(
         ttft_s=own + wait,
         wait_s=wait,
+        queue_s=queue,
         tpot_s=np.where(saturated > 0, best.tpot_s, steady.tpot_s),
         running=np.where(saturated > 0, best.running, steady.running),
-        requests_per_s=np.minimum(wanted, best.requests_per_s),
+        requests_per_s=whole_run_rate(case, served, ending_s),
         steady=steady,
         saturated=saturated,
     )

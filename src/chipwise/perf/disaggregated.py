@@ -136,6 +136,8 @@ def joined(prefill: PrefillPool, decode: DecodePool, across: Number) -> Disaggre
         answer,
         ttft_s=ttft_s,
         wait_s=np.where(saturated > 0, np.inf, prefill.wait_s),
+        queue_s=prefill.wait_s,
+        burst_s=0.0 * prefill.wait_s,
         e2e_s=ttft_s + answer.tpot_s * (decode.osl - 1.0),
         requests_per_s=answered_per_s,
         output_tokens_per_s=answered_per_s * decode.osl,

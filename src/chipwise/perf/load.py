@@ -35,7 +35,9 @@ class ServingLoad:
     rate_per_s: Number = 0.0
     batch: Number = 1.0
     requests: Number = np.inf
-    """Requests of the whole run where known: fewer than the batch limit cap an offline batch."""
+    """Requests of the whole run where known: fewer than the batch limit cap an offline batch, and a run ends slowly."""
+    osl_cv: Number = 0.0
+    """Standard deviation of the answers' lengths over their mean."""
     prefix_hit_fraction: Number = 0.0
 
 
@@ -58,6 +60,10 @@ class ServingInput:
     load: ServingLoad
     replicas: Number = 1.0
     eager: Number = 0.0
+    compiled_sequences: Number = 0.0
+    """Per data-parallel rank: the batch of a compiled decode graph, computed however few run; 0: what runs."""
+    compiled_tokens: Number = 0.0
+    """The one length that a compiled engine's graphs compute; 0: they come in buckets, or nothing is compiled."""
     draft_tokens: Number = 0.0
     acceptance: Number = 0.0
     draft_s: Number = 0.0
@@ -68,8 +74,9 @@ class ServingInput:
 class ServingPrediction:
     """Medians (no range yet) in base units; `running` is per replica, throughput of all replicas.
 
-    `ttft_s`, `tpot_s` are means under the load; `wait_s` is the part of `ttft_s` that is queueing. Where
-    `saturated`, TTFT grows with the length of the run and is infinite here.
+    `ttft_s`, `tpot_s` are means under the load; `wait_s` is the part of `ttft_s` that is waiting: `queue_s` for the
+    prompts ahead, `burst_s` for those that a run starts with (a share `burst_share` of the requests waits in that
+    burst), the rest for a step and a seat. Where `saturated`, TTFT grows with the length of the run and is infinite.
     """
 
     ttft_s: Number
@@ -85,6 +92,9 @@ class ServingPrediction:
     saturated: Number
     saturation_rate_per_s: Number
     wait_s: Number
+    queue_s: Number
+    burst_s: Number
+    burst_share: Number
     plain_step_s: Number
     prefill_delta_s: Number
     prefill_share: Number
@@ -114,6 +124,9 @@ class Outcome:
     running: Number
     requests_per_s: Number
     steady: Steady
+    queue_s: Number = 0.0
+    burst_s: Number = 0.0
+    burst_share: Number = 1.0
     saturated: Number = 0.0
 
 
@@ -145,9 +158,17 @@ def prepare(asked: ServingInput) -> Case:
         weight_bytes=asked.weight_bytes,
         kv_element_bytes=asked.kv_element_bytes,
         eager=asked.eager,
+        compiled_sequences=asked.compiled_sequences * work.dp,
     )
     machine = machine_of(site)
-    lengths = Lengths(isl=load.isl, osl=load.osl, cached=load.isl * load.prefix_hit_fraction)
+    cached = load.isl * load.prefix_hit_fraction
+    lengths = Lengths(
+        isl=load.isl,
+        osl=load.osl,
+        cached=cached,
+        exact=asked.parameters.exact_fraction,
+        compiled=asked.compiled_tokens,
+    )
     most = sequence_limit(machine, lengths, kv_pool_bytes=asked.kv_pool_bytes, max_num_seqs=asked.max_num_seqs)
     accepted = acceptance_length(draft_tokens=asked.draft_tokens, acceptance=asked.acceptance)
     return Case(

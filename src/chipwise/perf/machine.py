@@ -9,10 +9,12 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.collectives import all_reduce_s, all_to_all_s, send_s
-from chipwise.perf.hardware import Hardware
+from chipwise.perf.hardware import FABRICS, Hardware
 from chipwise.perf.parameters import Parameters
 from chipwise.perf.work import Work
 
+NARROW_BYTES = 0.75
+"""A weight format of fewer bytes a parameter is narrow: its scales and small tiles are streamed less well."""
 UNREACHABLE_S_PER_BYTE = 1e30
 """Stands for an infinite time a byte, so that no bytes take no time."""
 
@@ -57,8 +59,10 @@ class Machine:
     parameters: Parameters
     rates: Rates
     weight_bytes: Mapping[str, Number]
-    """Bytes a parameter takes by weight format, scales counted."""
+    """Bytes a parameter counts for by weight format, scales included: more than it takes where streamed slower."""
     kv_element_bytes: Number
+    compiled_sequences: Number
+    """Sequences that a decode step of a replica computes at least: the batch of a compiled graph, else 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ class Site:
     weight_bytes: Mapping[str, Number]
     kv_element_bytes: Number
     eager: Number = 0.0
+    compiled_sequences: Number = 0.0
 
 
 def machine_of(site: Site) -> Machine:
@@ -79,9 +84,14 @@ def machine_of(site: Site) -> Machine:
         work=site.work,
         parameters=site.parameters,
         rates=_rates(site),
-        weight_bytes=site.weight_bytes,
+        weight_bytes={name: _counted_bytes(site, size) for name, size in site.weight_bytes.items()},
         kv_element_bytes=site.kv_element_bytes,
+        compiled_sequences=site.compiled_sequences,
     )
+
+
+def _counted_bytes(site: Site, size: Number) -> Number:
+    return size / np.where(np.asarray(size) < NARROW_BYTES, site.parameters.narrow_fraction, 1.0)
 
 
 def _rates(site: Site) -> Rates:
@@ -123,7 +133,21 @@ def _all_reduce(site: Site) -> Wire:
             size_bytes=size_bytes, devices=site.work.tp, hardware=site.hardware, parameters=site.parameters
         )
 
-    return _wire(seconds)
+    wire = _wire(seconds)
+    return Wire(latency_s=wire.latency_s, s_per_byte=wire.s_per_byte * _passages(site))
+
+
+def _passages(site: Site) -> Number:
+    """Bytes over the links of an all-reduce, against `2 (n - 1) / n` of a ring: a switch that reduces takes them once.
+
+    Source: Klenk et al., "An In-Network Architecture for Accelerating Shared-Memory Multiprocessor Collectives", 2020.
+    """
+    devices = np.maximum(np.asarray(site.work.tp, dtype=float), 2.0)
+    switched = site.hardware.fabric == FABRICS.index("nvswitch")
+    inside = switched & (devices <= site.hardware.node_devices)
+    once = devices / (2.0 * (devices - 1.0))
+    ring = site.parameters.ring_fraction
+    return np.where(inside, ring + (1.0 - ring) * once, 1.0)
 
 
 def _all_to_all(site: Site) -> Wire:

@@ -12,6 +12,8 @@ import numpy as np
 
 from chipwise.parallelism.arrays import Number
 
+EXPERT_TILE_TOKENS = 64
+"""Tokens that a tile of a grouped GEMM holds (the middle of what tuned Triton and CUTLASS kernels take, 16 to 128)."""
 CHUNK_OF_LINEAR_ATTENTION = 64
 """Tokens that chunked linear attention takes in together (flash-linear-attention's default block)."""
 

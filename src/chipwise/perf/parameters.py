@@ -34,14 +34,18 @@ class Parameters:
     """Of the dense peak, reached by prefill attention."""
     bandwidth_fraction: Number
     """Of the sheet memory bandwidth, reached when weights are streamed."""
+    narrow_fraction: Number
+    """Of that bandwidth, reached when weights of 4 bits and their scales are streamed."""
     cache_bandwidth_fraction: Number
     """Of the sheet memory bandwidth, reached when decode attention reads the cache."""
     link_fraction: Number
     """Of the sheet link rate, reached by collectives."""
+    ring_fraction: Number
+    """1: an all-reduce passes the links as a ring does; 0: the switches of the node reduce, in one passage."""
     collective_s: Number
     """One all-reduce of nothing among the devices of a node: launch, synchronisation, skew."""
     hop_s: Number
-    """Added by each device beyond the second where there is no switch."""
+    """Added by each device beyond the second: a ring is longer, a switch has more peers to wait for."""
     network_s: Number
     """One collective of nothing over the network."""
     gap_s: Number
@@ -67,6 +71,8 @@ class Parameters:
     """Share of the requests of a closed loop that wait in the burst with which it starts."""
     mixed_fraction: Number
     """1: prefill tokens ride in decode steps; 0: they get steps of their own, and decodes wait."""
+    exact_fraction: Number
+    """1: lengths are computed as they come; 0: as graphs were compiled for, the next power of two."""
     expert_imbalance: Number
     """Tokens of the fullest expert-parallel device over the mean."""
     reserve_fraction: Number

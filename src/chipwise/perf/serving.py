@@ -61,6 +61,9 @@ def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
         saturated=outcome.saturated,
         saturation_rate_per_s=best.requests_per_s * case.replicas,
         wait_s=outcome.wait_s,
+        queue_s=outcome.queue_s,
+        burst_s=outcome.burst_s,
+        burst_share=outcome.burst_share,
         plain_step_s=outcome.steady.plain_step_s,
         prefill_delta_s=outcome.steady.prefill_delta_s,
         prefill_share=outcome.steady.prefill_share,
@@ -81,7 +84,8 @@ def serving_terms(asked: ServingInput) -> list[ServingTerm]:
     prefill = _operations(case, _prompt_step(case, outcome))
     steps = _prompt_steps(case, outcome, sum(seconds for seconds, _ in prefill.values()))
     yielded = case.speculation.tokens_per_step
-    decode = _operations(case, decode_load(case.lengths, outcome.running, case.speculation))
+    computed = np.maximum(outcome.running, case.machine.compiled_sequences)
+    decode = _operations(case, decode_load(case.lengths, computed, case.speculation))
     terms = [
         _term(name, prefill.get(name), decode.get(name), (steps, 1.0 / yielded))
         for name in dict.fromkeys([*prefill, *decode])

@@ -42,22 +42,39 @@ def queue_wait_s(*, mean_wait_s: Number, utilisation: Number, quantile: float) -
     return np.maximum(mean_wait_s / rho * np.log(rho / (1.0 - quantile)), 0.0)
 
 
+def burst_wait_s(*, mean_wait_s: Number, share: Number, quantile: float) -> Number:
+    """Wait in the burst that a run starts with, which a share `quantile` of all requests does not exceed.
+
+    A share `share` of the requests starts together and is served one after the other: their waits lie evenly between
+    0 and `2 * mean / share`, the others do not wait. `2 * mean / share * (1 - (1 - quantile) / share)`.
+
+    >>> float(burst_wait_s(mean_wait_s=0.05, share=0.1, quantile=0.5))
+    0.0
+    >>> round(float(burst_wait_s(mean_wait_s=0.05, share=0.1, quantile=0.99)), 3)
+    0.9
+    """
+    among = np.clip(share, 1e-6, 1.0)
+    return 2.0 * mean_wait_s / among * np.maximum(1.0 - (1.0 - quantile) / among, 0.0)
+
+
 def ttft_spread(prediction: ServingPrediction, *, isl_cv: Number = 0.0) -> Spread:
-    """Percentiles of TTFT: log-normal prompt lengths, a uniform wait for a step, the prefill queue.
+    """Percentiles of TTFT: log-normal prompt lengths, a uniform wait for a step, the longer of queue and burst.
 
     Args:
         prediction: what `predict_serving` said; a saturated load has no percentiles (infinite).
         isl_cv: standard deviation of prompt length over its mean.
     """
     step = np.minimum(prediction.tpot_s, prediction.wait_s * 2.0)
-    queueing = np.maximum(prediction.wait_s - step / 2.0, 0.0)
     sigma = np.sqrt(np.log1p(np.asarray(isl_cv) ** 2))
-    base = prediction.ttft_s - prediction.wait_s
+    base = prediction.ttft_s - step / 2.0 - prediction.queue_s - prediction.burst_s
 
     def at(quantile: float) -> Number:
         length = np.exp(sigma * NORMAL_QUANTILES[quantile] - sigma**2 / 2.0)
-        queue = queue_wait_s(mean_wait_s=queueing, utilisation=prediction.prefill_utilisation, quantile=quantile)
-        found: Number = base * length + step * quantile + queue
+        queue = queue_wait_s(
+            mean_wait_s=prediction.queue_s, utilisation=prediction.prefill_utilisation, quantile=quantile
+        )
+        burst = burst_wait_s(mean_wait_s=prediction.burst_s, share=prediction.burst_share, quantile=quantile)
+        found: Number = base * length + step * quantile + np.maximum(queue, burst)
         return found
 
     return Spread(mean=prediction.ttft_s, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))

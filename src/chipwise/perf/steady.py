@@ -27,21 +27,40 @@ RATE_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Mean lengths of a request. `cached` prompt tokens need no prefill."""
+    """Mean lengths of a request. `cached` prompt tokens need no prefill.
+
+    Compiled graphs have a fixed size: with `exact` 0 a length is computed as the next power of two, and as
+    `compiled` tokens where there is one graph for all lengths.
+    """
 
     isl: Number
     osl: Number
     cached: Number = 0.0
+    exact: Number = 1.0
+    compiled: Number = 0.0
 
     @property
     def fresh(self) -> Number:
         """Prompt tokens to prefill: at least one."""
-        return np.maximum(self.isl - self.cached, 1.0)
+        return self._computed(np.maximum(self.isl - self.cached, 1.0))
 
     @property
     def decode_context(self) -> Number:
         """Mean tokens a decoding sequence looks back at: the prompt and half of the output."""
-        return self.isl + self.osl / 2.0
+        return self._computed(self.isl + self.osl / 2.0)
+
+    def _computed(self, tokens: Number) -> Number:
+        whole = np.maximum(bucket(tokens), self.compiled)
+        return np.where(np.asarray(self.exact) > 0.5, tokens, whole)
+
+
+def bucket(tokens: Number) -> Number:
+    """The graph that a length runs in: the next power of two.
+
+    >>> float(bucket(1500.0)), float(bucket(2048.0))
+    (2048.0, 2048.0)
+    """
+    return 2.0 ** np.ceil(np.log2(tokens))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +184,9 @@ def chunk_load(lengths: Lengths, beside: Number, chunk: Number) -> StepLoad:
 
 
 def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> Number:
-    """A step of `running` decoding sequences and no prefill."""
-    return step_s(machine, decode_load(lengths, running, speculation)) + speculation.draft_s
+    """A step of `running` decoding sequences and no prefill; a compiled graph computes its whole batch."""
+    computed = np.maximum(running, machine.compiled_sequences)
+    return step_s(machine, decode_load(lengths, computed, speculation)) + speculation.draft_s
 
 
 def _chunk_delta(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:

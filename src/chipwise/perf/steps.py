@@ -74,7 +74,10 @@ def gemm_term(machine: Machine, gemm: GemmWork, *, count: Number, tokens: Number
 
 
 def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
-    """Routed experts on the fullest device for `tokens` tokens of the whole stage."""
+    """Routed experts on the fullest device for `tokens` tokens of the whole stage.
+
+    An expert's tokens fill whole tiles of the grouped GEMM: half a tile each is computed for nothing.
+    """
     experts = layer.experts
     if experts is None:
         return Term(operation="routed experts", seconds=0.0)
@@ -83,8 +86,9 @@ def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
         tokens=tokens, routed=experts.routed, per_token=experts.per_token, local=experts.local
     )
     gemm = experts.gemm
+    computed = pairs + touched * op.EXPERT_TILE_TOKENS / 2.0
     roof = op.roofline(
-        flops=op.gemm_flops(tokens=pairs, params=gemm.params),
+        flops=op.gemm_flops(tokens=computed, params=gemm.params),
         flops_per_s=machine.rates.expert_flops_per_s[gemm.format],
         size_bytes=op.gemm_bytes(
             tokens=pairs,

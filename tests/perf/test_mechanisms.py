@@ -1,0 +1,125 @@
+"""What compiled graphs, narrow weights, tiles, switches that reduce and the end of a run cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.model import ModelSpec
+from chipwise.parallelism import Split
+from chipwise.perf.hardware import FABRICS, Hardware
+from chipwise.perf.load import ServingInput, ServingLoad
+from chipwise.perf.machine import Site, machine_of
+from chipwise.perf.operators import EXPERT_TILE_TOKENS
+from chipwise.perf.parameters import Parameters, parameters_for
+from chipwise.perf.serving import predict_serving, serving_terms
+from chipwise.perf.steady import Lengths
+from chipwise.perf.steps import StepLoad, step_terms
+from chipwise.perf.work import work_of
+
+Ask = Callable[..., ServingInput]
+NEURON = parameters_for(chip="trainium2", generation="neuroncore-v3", engine="nxd-inference", fabric="neuronlink")
+
+
+def test_compiled_graphs_compute_the_next_power_of_two() -> None:
+    assert float(Lengths(isl=1500.0, osl=200.0, exact=0.0).fresh) == 2048.0
+    assert float(Lengths(isl=1500.0, osl=200.0, exact=0.0, compiled=4096.0).fresh) == 4096.0
+    assert float(Lengths(isl=1500.0, osl=200.0, compiled=4096.0).fresh) == 1500.0
+    assert float(Lengths(isl=1000.0, osl=2048.0, exact=0.0).decode_context) == 2048.0
+
+
+def test_a_prompt_costs_what_its_bucket_costs(ask: Ask) -> None:
+    load = ServingLoad(kind="single", isl=np.array([1100.0, 2048.0, 2049.0]), osl=64.0)
+    short, full, next_one = np.ravel(predict_serving(ask(load, parameters=NEURON)).ttft_s)
+    assert short == pytest.approx(full, rel=1e-9)
+    assert next_one > 1.5 * full
+
+
+def test_a_compiled_batch_is_computed_however_few_run(ask: Ask) -> None:
+    one = ServingLoad(kind="single", isl=1024.0, osl=256.0)
+    full = ServingLoad(kind="static", isl=1024.0, osl=256.0, batch=32.0)
+    padded = predict_serving(ask(one, compiled_sequences=32.0))
+    assert float(padded.tpot_s) == pytest.approx(float(predict_serving(ask(full)).tpot_s))
+    assert float(padded.tpot_s) > 1.02 * float(predict_serving(ask(one)).tpot_s)
+    terms = serving_terms(ask(one, compiled_sequences=32.0))
+    assert sum(float(term.decode_s) for term in terms) == pytest.approx(float(padded.tpot_s))
+
+
+def test_prefill_and_decode_are_graphs_of_their_own_on_neuron() -> None:
+    assert float(NEURON.mixed_fraction) == 0.0
+    assert float(NEURON.exact_fraction) == 0.0
+
+
+def site(dense: ModelSpec, device: Hardware, parameters: Parameters, tp: float = 1.0) -> Site:
+    from chipwise.parallelism import shard
+
+    return Site(
+        work=work_of(shard(dense, Split(tp=tp))),
+        hardware=device,
+        parameters=parameters,
+        weight_bytes={"bf16": 2.0, "int4": 0.5},
+        kv_element_bytes=2.0,
+    )
+
+
+def test_narrow_weights_count_for_more_than_they_take(dense: ModelSpec, device: Hardware, fitted: Parameters) -> None:
+    machine = machine_of(site(dense, device, replace(fitted, narrow_fraction=0.8)))
+    assert float(machine.weight_bytes["bf16"]) == 2.0
+    assert float(machine.weight_bytes["int4"]) == pytest.approx(0.5 / 0.8)
+
+
+@pytest.mark.parametrize(("ring", "passages"), [(1.0, 2 * 7 / 8), (0.0, 1.0)])
+def test_a_switch_that_reduces_takes_the_bytes_once(
+    dense: ModelSpec, device: Hardware, ideal: Parameters, ring: float, passages: float
+) -> None:
+    rates = machine_of(site(dense, device, replace(ideal, ring_fraction=ring), tp=8.0)).rates
+    assert float(rates.all_reduce.seconds(450e9)) == pytest.approx(passages)
+
+
+def test_without_a_switch_nothing_reduces_on_the_way(dense: ModelSpec, device: Hardware, ideal: Parameters) -> None:
+    joined = replace(device, fabric=float(FABRICS.index("nvlink")))
+    rates = machine_of(site(dense, joined, replace(ideal, ring_fraction=0.0), tp=8.0)).rates
+    assert float(rates.all_reduce.seconds(450e9)) == pytest.approx(2 * 7 / 8)
+
+
+def test_every_expert_that_is_touched_computes_half_a_tile_for_nothing(
+    routed: ModelSpec, device: Hardware, ideal: Parameters
+) -> None:
+    """64 experts, 4 a token: 16384 tokens are 1024 an expert, and 32 more are computed."""
+    machine = machine_of(site(routed, device, ideal))
+    terms = step_terms(machine, StepLoad(prefill_tokens=16384.0, prefill_sequences=16.0))
+    (experts,) = [term for term in terms if term.operation == "routed experts"]
+    matrices = 3 * 2048 * 8192
+    flops = 40 * 2.0 * matrices * 64 * (1024 + EXPERT_TILE_TOKENS / 2)
+    assert float(experts.seconds) == pytest.approx(flops / 1e15, rel=1e-6)
+
+
+def test_answers_of_unequal_length_end_a_run_slowly(ask: Ask) -> None:
+    fixed = ServingLoad(kind="offline", isl=256.0, osl=200.0, requests=1000.0)
+    steady = float(predict_serving(ask(replace(fixed, requests=np.inf, osl_cv=0.8))).requests_per_s)
+    equal = predict_serving(ask(fixed))
+    unequal = predict_serving(ask(replace(fixed, osl_cv=0.8)))
+    assert float(equal.requests_per_s) == pytest.approx(steady)
+    longest = 0.8 * np.sqrt(2.0 * np.log(float(unequal.running))) * 199.0 * float(unequal.isolated_tpot_s)
+    assert float(unequal.requests_per_s) == pytest.approx(1000.0 / (1000.0 / steady + longest))
+
+
+def test_a_short_run_at_a_rate_is_slower_than_the_rate(ask: Ask) -> None:
+    load = ServingLoad(kind="rate", isl=256.0, osl=200.0, rate_per_s=4.0)
+    for requests in (100.0, 10_000.0):
+        answer = predict_serving(ask(replace(load, requests=requests)))
+        last_s = float(answer.own_prefill_s) + 199.0 * float(answer.tpot_s)
+        assert float(answer.requests_per_s) == pytest.approx(requests / (requests / 4.0 + last_s))
+    assert float(predict_serving(ask(load)).requests_per_s) == pytest.approx(4.0)
+
+
+def test_clients_of_a_short_run_all_start_together(ask: Ask) -> None:
+    load = ServingLoad(kind="closed", isl=1024.0, osl=128.0, concurrency=32.0)
+    once = predict_serving(ask(replace(load, requests=32.0)))
+    long_run = predict_serving(ask(replace(load, requests=32_000.0)))
+    assert float(once.burst_share) == 1.0
+    assert float(long_run.burst_share) == pytest.approx(0.001)
+    assert float(once.ttft_s) > 3.0 * float(long_run.ttft_s)
