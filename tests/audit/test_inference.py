@@ -197,7 +197,7 @@ def test_a_row_without_a_release_takes_that_of_its_day_and_stands_apart(row: Cal
 
 
 def test_endless_requests_to_a_server_keep_the_servers_limits(row: Callable[..., Any]) -> None:
-    cells = {"engine": "tensorrt-llm", "engine_version": "0.14.0"}
+    cells = {"engine": "tensorrt-llm", "engine_version": "0.12.0"}
     server = run_of(row(load_kind="request-rate", request_rate="inf", **cells), None)
     batch = run_of(row(load_kind="offline-max-throughput", **cells), None)
     assert (server.load.kind, batch.load.kind) == ("offline", "offline")

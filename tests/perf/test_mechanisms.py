@@ -123,3 +123,24 @@ def test_clients_of_a_short_run_all_start_together(ask: Ask) -> None:
     assert float(once.burst_share) == 1.0
     assert float(long_run.burst_share) == pytest.approx(0.001)
     assert float(once.ttft_s) > 3.0 * float(long_run.ttft_s)
+
+
+def test_a_run_that_ends_before_its_seats_are_taken_is_not_saturated(ask: Ask) -> None:
+    load = ServingLoad(kind="rate", isl=256.0, osl=256.0)
+    capacity = float(predict_serving(ask(load, max_num_seqs=64.0)).saturation_rate_per_s)
+    above = replace(load, rate_per_s=1.5 * capacity)
+    endless = predict_serving(ask(above, max_num_seqs=64.0))
+    assert float(endless.saturated) == 1.0
+    short = predict_serving(ask(replace(above, requests=60.0), max_num_seqs=64.0))
+    assert float(short.saturated) == 0.0
+    assert float(short.isolated_ttft_s) <= float(short.ttft_s) < 10.0 * float(short.isolated_ttft_s)
+    assert float(short.isolated_tpot_s) < float(short.tpot_s)
+    long_run = predict_serving(ask(replace(above, requests=6000.0), max_num_seqs=64.0))
+    assert float(long_run.saturated) == 1.0
+
+
+def test_when_all_have_a_seat_at_once_prompts_come_first(ask: Ask) -> None:
+    load = ServingLoad(kind="offline", isl=1024.0, osl=128.0)
+    seated = predict_serving(ask(replace(load, requests=100.0)))
+    prompts_s = 100.0 * 1024.0 / float(seated.requests_per_s) / 1024.0  # longer than what the prompts alone take
+    assert float(seated.plain_step_s) < float(seated.tpot_s) < float(seated.plain_step_s) + prompts_s / 2.0 / 127.0

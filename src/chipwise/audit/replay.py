@@ -138,7 +138,7 @@ def _chunk(run: Run) -> float:
 
 
 def _load(runs: list[Run]) -> ServingLoad:
-    names = ("isl", "osl", "concurrency", "rate_per_s", "requests", "osl_cv")
+    names = ("isl", "osl", "concurrency", "rate_per_s", "requests", "osl_cv", "osl_most")
     columns = {name: np.array([getattr(run.load, name) for run in runs], dtype=float) for name in names}
     return ServingLoad(kind=runs[0].load.kind, batch=columns["concurrency"], **columns)
 

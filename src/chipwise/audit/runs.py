@@ -66,6 +66,8 @@ class Load:
     requests: float
     osl_cv: float = 0.0
     """Of the answers' lengths, where the row says that they vary."""
+    osl_most: float = math.inf
+    """The longest answer that the row says is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,7 @@ def load_of(row: Row, said: Settings) -> Load:
         rate_per_s=rate if kind == "rate" and rate else 0.0,
         requests=said.requests or math.inf,
         osl_cv=0.0 if math.log2(max(lengths[1], 1.0)).is_integer() else said.osl_cv,  # 256 is a cap, 214 a mean
+        osl_most=said.osl_most or math.inf,
     )
 
 

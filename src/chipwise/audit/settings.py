@@ -29,6 +29,7 @@ _PATTERNS = {
     "percent": r"actual gpu utilization[\s=:]+([\d.]+)\s*%",
     "utilization": r"(?:gpu[_-]mem(?:ory[_-]utilization)?|mem[_-]fraction[_-]static)[\s=:]+(0?\.\d+)",
     "length": r"max(?:imum)?[_\s-](?:seq(?:uence)?(?:[_\s-]len(?:gth)?)?|model[_-]len)[\s=:]+(\d+)",
+    "osl_most": r"(?:output cap|max[_ -](?:new|output)[_ -]tokens)[\s=:]+(\d+)",
     "requests": r"(?:n_requests|num_prompts)[\s=:]+(\d+)|(?<![\w.])(\d+) (?:requests|prompts)\b",
     "draft": r"\bmtp n[\s=:]*(\d+)",
     "lora_rank": r"max[_-]lora[_-]rank[\s=:]+(\d+)",
@@ -48,6 +49,7 @@ class Settings:
     requests: float | None = None
     length_tokens: float | None = None
     osl_cv: float = 0.0
+    osl_most: float | None = None
     draft_tokens: int = 0
     eager: bool = False
     lora_rank: float | None = None
@@ -74,6 +76,7 @@ def settings_of(row: Row) -> Settings:
         requests=found["requests"],
         length_tokens=found["length"],
         osl_cv=osl_cv_of(note),
+        osl_most=found["osl_most"],
         draft_tokens=int(found["draft"] or 0),
         lora_rank=found["lora_rank"] or (LORA_RANK if re.search(_LORA_ON, note) else None),
         rented=bool(_RENTED.search(note)),

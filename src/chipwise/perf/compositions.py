@@ -21,6 +21,10 @@ from chipwise.perf.steady import (
 TINY_S = 1e-12
 FEWEST = 1e-3
 """Fewest sequences that a steady state is asked for: nothing decodes where answers are one token long."""
+BUSIEST = 0.95
+"""Largest share of time in prefill that a queue is worked out for."""
+LOWEST = 10.0
+"""A rate's batch is sought from 2 to the minus this."""
 SATURATION = 0.98
 """Share of the highest rate above which a queue does not drain within a run: the answer is `saturated`."""
 
@@ -47,22 +51,24 @@ def isolated(case: Case) -> tuple[Number, Number]:
 
 
 def longest(case: Case, together: Number) -> Number:
-    """The longest answer of `together` requests over the mean: `1 + cv * sqrt(2 ln n)`.
+    """The longest answer of `together` requests over the mean: `1 + cv * sqrt(2 ln n)`, at most the longest allowed.
 
     Source: expected maximum of n normal variates, leading term (Cramer, "Mathematical Methods of Statistics", 1946,
     section 28.6).
     """
-    return 1.0 + case.load.osl_cv * np.sqrt(2.0 * np.log(np.maximum(together, 1.0)))
+    expected = 1.0 + case.load.osl_cv * np.sqrt(2.0 * np.log(np.maximum(together, 1.0)))
+    return np.minimum(expected, np.maximum(case.load.osl_most / case.lengths.osl, 1.0))
 
 
 def whole_run_rate(case: Case, requests_per_s: Number, ending_s: Number) -> Number:
     """Requests a second over a whole run of known length: the last answers end `ending_s` after the rest.
 
-    `n / (n / rate + ending)`; without a known number of requests the rate itself.
+    `n * rate / (n + rate * ending)`; without a known number of requests the rate itself.
     """
     each = np.asarray(case.load.requests) / case.replicas
     counted = np.where(np.isfinite(each), each, 1.0)
-    return np.where(np.isfinite(each), counted / (counted / requests_per_s + ending_s), requests_per_s)
+    ended = counted * requests_per_s / (counted + requests_per_s * ending_s)
+    return np.where(np.isfinite(each), ended, requests_per_s)
 
 
 def single(case: Case) -> Outcome:
@@ -111,11 +117,11 @@ def own_prefill_s(case: Case, steady: Steady) -> Number:
 def _queue_s(steady: Steady) -> Number:
     """The prompts ahead: an M/D/1 queue of prefill work.
 
-    `rho * work / (2 * (1 - rho))`, rho the share of time that goes into prefill, at most 0.95.
+    `rho * work / (2 * (1 - rho))`, rho the share of time that goes into prefill, at most `BUSIEST`.
 
     Source: Pollaczek 1930, Khinchine 1932 (M/G/1 mean wait, constant service).
     """
-    rho = np.minimum(steady.requests_per_s * steady.prompt_work_s, 0.95)
+    rho = np.minimum(steady.requests_per_s * steady.prompt_work_s, BUSIEST)
     return rho * steady.prompt_work_s / (2.0 * (1.0 - rho))
 
 
@@ -200,14 +206,20 @@ def highest(case: Case) -> Steady:
 def offline(case: Case) -> Outcome:
     """Everything queued at once: the highest steady state; TTFT is the length of the run, not a latency.
 
-    Where answers differ in length, the longest of the last batch run on almost alone.
+    Where answers differ in length, the longest of the last batch run on almost alone. Where every request has a seat
+    at once, all prompts come first: the mean request waits for half of them before its second token.
     """
     steady = highest(case)
     ending_s = _drain_s(case, steady)
+    each = np.asarray(case.load.requests) / case.replicas
+    steps = np.maximum(case.lengths.osl - 1.0, 1.0)
+    together_s = steady.plain_step_s / case.speculation.tokens_per_step
+    prompts_s = np.where(np.isfinite(each), each, 0.0) * steady.prompt_work_s
+    tpot_s = np.where(each <= case.limits.sequences, together_s + prompts_s / 2.0 / steps, steady.tpot_s)
     return Outcome(
         ttft_s=np.inf * steady.tpot_s,
         wait_s=np.inf * steady.tpot_s,
-        tpot_s=steady.tpot_s,
+        tpot_s=tpot_s,
         running=steady.running,
         requests_per_s=whole_run_rate(case, steady.requests_per_s, ending_s),
         steady=steady,
@@ -215,36 +227,76 @@ def offline(case: Case) -> Outcome:
     )
 
 
-def rate(case: Case) -> Outcome:
-    """Poisson arrivals at `rate_per_s`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Absorbed:
+    """A run above capacity that ends before its seats do: it piles up, and nothing waits but for prefill."""
 
-    The batch at which as many leave as come is found by bisection of its logarithm.
+    holds: Number
+    tpot_s: Number
+    ttft_s: Number
+    queue_s: Number
+    running: Number
+
+
+def _absorbed(case: Case) -> _Absorbed:
+    """What a run of few requests feels above capacity, all of which find a seat.
+
+    The batch grows while they come. The mean one comes half-way: until the last has come a step is
+    `plain / (1 - rho)`, rho the share of time that prefill takes; then the whole batch decodes undisturbed.
     """
-    wanted = case.load.rate_per_s / case.replicas
-    best = highest(case)
-    low, high = np.zeros_like(best.tpot_s), np.log2(np.maximum(case.limits.sequences, 1.0))
-    low = low - 10.0
+    each = np.asarray(case.load.requests) / case.replicas
+    known = np.isfinite(each)
+    count = np.maximum(np.where(known, each, 1.0), 1.0)
+    wanted = np.maximum(case.load.rate_per_s / case.replicas, TINY_S)
+    arrivals_s, steps = count / wanted, np.maximum(_decode_steps(case), 1.0)
+    left = count
+    for _ in range(ROUNDS):
+        half, whole = _steady(case, left / 2.0), _steady(case, left)
+        rho = np.minimum(wanted * half.prompt_work_s, BUSIEST)
+        step_s = half.plain_step_s / (1.0 - rho)
+        among = np.minimum(steps, arrivals_s / 2.0 / step_s)
+        answer_s = among * step_s + (steps - among) * whole.plain_step_s
+        left = np.maximum(count * np.minimum(answer_s / arrivals_s, 1.0), 1.0)
+    queue_s = rho * half.prompt_work_s / (2.0 * (1.0 - rho))
+    return _Absorbed(
+        holds=known & (left <= case.limits.sequences) & (wanted * half.prompt_work_s < SATURATION),
+        tpot_s=answer_s / steps / case.speculation.tokens_per_step,
+        ttft_s=own_prefill_s(case, half) + step_s / 2.0 + queue_s,
+        queue_s=queue_s,
+        running=left / 2.0,
+    )
+
+
+def _balanced(case: Case, wanted: Number) -> Steady:
+    """The batch at which as many leave as come, by bisection of its logarithm."""
+    high = np.log2(np.maximum(case.limits.sequences, 1.0))
+    low = np.zeros_like(highest(case).tpot_s) - LOWEST
     for _ in range(RATE_ROUNDS):
         middle = (low + high) / 2.0
         enough = _steady(case, 2.0**middle).requests_per_s >= wanted
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    steady = _steady(case, 2.0 ** ((low + high) / 2.0))
-    saturated = np.where(wanted > best.requests_per_s * SATURATION, 1.0, 0.0)
-    own = own_prefill_s(case, steady)
-    queue = _queue_s(steady)
-    wait = np.where(saturated > 0, np.inf, steady.tpot_s / 2.0 + queue)
-    served = np.minimum(wanted, best.requests_per_s)
+    return _steady(case, 2.0 ** ((low + high) / 2.0))
+
+
+def rate(case: Case) -> Outcome:
+    """Poisson arrivals at `rate_per_s`; above capacity a run saturates, unless it ends before its seats are taken."""
+    wanted, best = case.load.rate_per_s / case.replicas, highest(case)
+    steady, absorbed = _balanced(case, wanted), _absorbed(case)
+    above = wanted > best.requests_per_s * SATURATION
+    piled, saturated = above & absorbed.holds, above & ~absorbed.holds
+    own, queue_s = own_prefill_s(case, steady), np.where(piled, absorbed.queue_s, _queue_s(steady))
+    ttft_s = np.where(piled, absorbed.ttft_s, own + steady.tpot_s / 2.0 + _queue_s(steady))
     last_s = own + longest(case, steady.running) * _decode_steps(case) * steady.tpot_s
-    ending_s = np.where(saturated > 0, _drain_s(case, best), last_s)
+    ending_s = np.where(above, _drain_s(case, best), last_s)
     return Outcome(
-        ttft_s=own + wait,
-        wait_s=wait,
-        queue_s=queue,
-        tpot_s=np.where(saturated > 0, best.tpot_s, steady.tpot_s),
-        running=np.where(saturated > 0, best.running, steady.running),
-        requests_per_s=whole_run_rate(case, served, ending_s),
+        ttft_s=np.where(saturated, np.inf, ttft_s),
+        wait_s=np.where(saturated, np.inf, ttft_s - own),
+        queue_s=queue_s,
+        tpot_s=np.where(piled, absorbed.tpot_s, np.where(saturated, best.tpot_s, steady.tpot_s)),
+        running=np.where(piled, absorbed.running, np.where(saturated, best.running, steady.running)),
+        requests_per_s=whole_run_rate(case, np.minimum(wanted, best.requests_per_s), ending_s),
         steady=steady,
-        saturated=saturated,
+        saturated=np.where(saturated, 1.0, 0.0),
     )
 
 

@@ -38,6 +38,8 @@ class ServingLoad:
     """Requests of the whole run where known: fewer than the batch limit cap an offline batch, and a run ends slowly."""
     osl_cv: Number = 0.0
     """Standard deviation of the answers' lengths over their mean."""
+    osl_most: Number = np.inf
+    """The longest answer that is allowed."""
     prefix_hit_fraction: Number = 0.0
 
 
