@@ -228,43 +228,54 @@ def offline(case: Case) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Absorbed:
-    """A run above capacity that ends before its seats do: it piles up, and nothing waits but for prefill."""
-
-    holds: Number
-    tpot_s: Number
-    ttft_s: Number
-    queue_s: Number
-    running: Number
-
-
-def _absorbed(case: Case) -> _Absorbed:
-    """What a run of few requests feels above capacity, all of which find a seat.
+class _Pile:
+    """A run of few requests above capacity, all of which find a seat: it piles up and is over before one waits.
 
     The batch grows while they come. The mean one comes half-way: until the last has come a step is
     `plain / (1 - rho)`, rho the share of time that prefill takes; then the whole batch decodes undisturbed.
     """
+
+    count: Number
+    half: Steady
+    """The batch at the middle of the arrivals."""
+    rho: Number
+    step_s: Number
+    answer_s: Number
+    """Decode time of the mean request."""
+    left: Number
+    """Requests that still run when the last one has come."""
+
+    @property
+    def queue_s(self) -> Number:
+        """The wait for the prompts ahead."""
+        return self.rho * self.half.prompt_work_s / (2.0 * (1.0 - self.rho))
+
+
+def _pile(case: Case, wanted: Number) -> _Pile:
     each = np.asarray(case.load.requests) / case.replicas
-    known = np.isfinite(each)
-    count = np.maximum(np.where(known, each, 1.0), 1.0)
-    wanted = np.maximum(case.load.rate_per_s / case.replicas, TINY_S)
-    arrivals_s, steps = count / wanted, np.maximum(_decode_steps(case), 1.0)
-    left = count
-    for _ in range(ROUNDS):
-        half, whole = _steady(case, left / 2.0), _steady(case, left)
-        rho = np.minimum(wanted * half.prompt_work_s, BUSIEST)
-        step_s = half.plain_step_s / (1.0 - rho)
-        among = np.minimum(steps, arrivals_s / 2.0 / step_s)
-        answer_s = among * step_s + (steps - among) * whole.plain_step_s
-        left = np.maximum(count * np.minimum(answer_s / arrivals_s, 1.0), 1.0)
-    queue_s = rho * half.prompt_work_s / (2.0 * (1.0 - rho))
-    return _Absorbed(
-        holds=known & (left <= case.limits.sequences) & (wanted * half.prompt_work_s < SATURATION),
-        tpot_s=answer_s / steps / case.speculation.tokens_per_step,
-        ttft_s=own_prefill_s(case, half) + step_s / 2.0 + queue_s,
-        queue_s=queue_s,
-        running=left / 2.0,
-    )
+    count = np.maximum(np.where(np.isfinite(each), each, 1.0), 1.0)
+    found = _piled(case, wanted, count, count)
+    for _ in range(ROUNDS - 1):
+        found = _piled(case, wanted, count, found.left)
+    return found
+
+
+def _piled(case: Case, wanted: Number, count: Number, left: Number) -> _Pile:
+    arrivals_s, steps = count / np.maximum(wanted, TINY_S), np.maximum(_decode_steps(case), 1.0)
+    half, whole = _steady(case, left / 2.0), _steady(case, left)
+    rho = np.minimum(wanted * half.prompt_work_s, BUSIEST)
+    step_s = half.plain_step_s / (1.0 - rho)
+    among = np.minimum(steps, arrivals_s / 2.0 / step_s)
+    answer_s = among * step_s + (steps - among) * whole.plain_step_s
+    still = np.maximum(count * np.minimum(answer_s / arrivals_s, 1.0), 1.0)
+    return _Pile(count=count, half=half, rho=rho, step_s=step_s, answer_s=answer_s, left=still)
+
+
+def _absorbed(case: Case, pile: _Pile, wanted: Number) -> Number:
+    """1 where a run of known length keeps a seat for everyone and time for every prompt."""
+    known = np.isfinite(np.asarray(case.load.requests))
+    seats = pile.left <= case.limits.sequences
+    return np.where(known & seats & (wanted * pile.half.prompt_work_s < SATURATION), 1.0, 0.0)
 
 
 def _balanced(case: Case, wanted: Number) -> Steady:
@@ -281,23 +292,30 @@ def _balanced(case: Case, wanted: Number) -> Steady:
 def rate(case: Case) -> Outcome:
     """Poisson arrivals at `rate_per_s`; above capacity a run saturates, unless it ends before its seats are taken."""
     wanted, best = case.load.rate_per_s / case.replicas, highest(case)
-    steady, absorbed = _balanced(case, wanted), _absorbed(case)
-    above = wanted > best.requests_per_s * SATURATION
-    piled, saturated = above & absorbed.holds, above & ~absorbed.holds
-    own, queue_s = own_prefill_s(case, steady), np.where(piled, absorbed.queue_s, _queue_s(steady))
-    ttft_s = np.where(piled, absorbed.ttft_s, own + steady.tpot_s / 2.0 + _queue_s(steady))
+    steady, pile = _balanced(case, wanted), _pile(case, wanted)
+    above = np.where(wanted > best.requests_per_s * SATURATION, 1.0, 0.0)
+    saturated = above * (1.0 - _absorbed(case, pile, wanted))
+    piled, full = above > saturated, saturated > 0
+    own, queue_s = own_prefill_s(case, steady), np.where(piled, pile.queue_s, _queue_s(steady))
+    first_s = np.where(piled, own_prefill_s(case, pile.half), own)
+    ttft_s = first_s + np.where(piled, pile.step_s, steady.tpot_s) / 2.0 + queue_s
+    tpot_s = np.where(piled, _token_s(case, pile), np.where(full, best.tpot_s, steady.tpot_s))
     last_s = own + longest(case, steady.running) * _decode_steps(case) * steady.tpot_s
-    ending_s = np.where(above, _drain_s(case, best), last_s)
+    ending_s = np.where(above > 0, _drain_s(case, best), last_s)
     return Outcome(
-        ttft_s=np.where(saturated, np.inf, ttft_s),
-        wait_s=np.where(saturated, np.inf, ttft_s - own),
+        ttft_s=np.where(full, np.inf, ttft_s),
+        wait_s=np.where(full, np.inf, ttft_s - own),
         queue_s=queue_s,
-        tpot_s=np.where(piled, absorbed.tpot_s, np.where(saturated, best.tpot_s, steady.tpot_s)),
-        running=np.where(piled, absorbed.running, np.where(saturated, best.running, steady.running)),
+        tpot_s=tpot_s,
+        running=np.where(piled, pile.left / 2.0, np.where(full, best.running, steady.running)),
         requests_per_s=whole_run_rate(case, np.minimum(wanted, best.requests_per_s), ending_s),
         steady=steady,
-        saturated=np.where(saturated, 1.0, 0.0),
+        saturated=saturated,
     )
+
+
+def _token_s(case: Case, pile: _Pile) -> Number:
+    return pile.answer_s / np.maximum(_decode_steps(case), 1.0) / case.speculation.tokens_per_step
 
 
 COMPOSITIONS = {"single": single, "static": static, "closed": closed, "rate": rate, "offline": offline}
