@@ -227,7 +227,15 @@ def test_a_graviton_by_hand() -> None:
     assert found is not None
     assert found.flops_per_s_per_vcpu == pytest.approx(2.6e9 * 4 * 4 * 2)
     assert found.bytes_per_s_per_vcpu == pytest.approx(4.8e9)
-    assert processor_of("c7i") is None
+    assert processor_of("c7i-flex") is None
+
+
+@pytest.mark.parametrize(("family", "measured"), [("c8i", 245.15e9 / 2), ("c8a", 286.95e9), ("c7a", 117e9)])
+def test_x86_processors_reach_what_a_public_kernel_reached(family: str, measured: float) -> None:
+    """README of keel at ce43bca: FP32 operations a second of one core; two vCPUs share a core of Intel's."""
+    found = processor_of(family)
+    assert found is not None
+    assert found.flops_per_s_per_vcpu == pytest.approx(measured, rel=0.03)
 
 
 NET = Passes(

@@ -37,6 +37,7 @@ TASKS = {
 """What the Neuron pages call the presets' work; no page speaks of the others."""
 NARROWEST_BITS = 16
 CPU_ENGINE = "transformers"
+FLEX = "-flex"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +205,7 @@ def cpu_stand(question: Question, instance: Instance) -> Stand | Refusal:
     """
     processor = processor_of(instance.family)
     if processor is None or not instance.vcpu or not instance.ram_bytes:
-        reason = "FLOP/s and memory bandwidth of its processor: no source that was read gives them"
-        return Refusal(rule="facts", reason=reason, source="processors table", change="a Graviton size", known=False)
+        return _unrated(instance)
     options = options_of(question)
     if not options:
         return Refusal(
@@ -241,6 +241,16 @@ def cpu_stand(question: Question, instance: Instance) -> Stand | Refusal:
         evidence="physics",
         notes=(f"rates of the processor: {processor.source}", "memory of the operating system is not counted"),
     )
+
+
+def _unrated(instance: Instance) -> Refusal:
+    """A CPU size whose rates nobody publishes; a flex size has all of its processor's only some of the time."""
+    reason = "FLOP/s and memory bandwidth of its processor: no source that was read gives them"
+    change = "a size of the 7th or 8th generation"
+    if instance.family.endswith(FLEX):
+        reason = "what a steady load gets of its processor, which is its own only part of the time: no source gives it"
+        change = f"the same size of {instance.family.removesuffix(FLEX)}"
+    return Refusal(rule="facts", reason=reason, source="processors table", change=change, known=False)
 
 
 def fed(stand: Stand, instance: Instance) -> Stand:
