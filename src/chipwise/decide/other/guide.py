@@ -65,7 +65,7 @@ def gpu_needed(
     unknown = sum(question.catalog.instances[one.instance].kind == "cpu" for one in lacking)
     rest = f"; {unknown} CPU sizes are not judged" if unknown else ""
     if cpu is None:
-        missed = next((one for one in failed if question.catalog.instances[one.instance].kind == "cpu"), None)
+        missed = _nearest([one for one in failed if question.catalog.instances[one.instance].kind == "cpu"])
         why = f"no CPU size was found that will do{f': {missed.instance}: {missed.reason}' if missed else ''}{rest}"
         return {"answer": not walks_trees(question.model), "why": why}
     said = f"{cpu[0]} meets the bars at ${cpu[1]:.3g} {per}"
@@ -74,6 +74,16 @@ def gpu_needed(
     needed = accelerated[1] < cpu[1]
     against = "dearer than" if needed else "no dearer than"
     return {"answer": needed, "why": f"{said}, {against} {accelerated[0]} at ${accelerated[1]:.3g}{rest}"}
+
+
+def _nearest(failed: Sequence[Rejected]) -> Rejected | None:
+    """The size that misses a bar by least; where none got so far, the first that failed."""
+    missed = [one for one in failed if one.rule == "slo" and one.shortfall is not None]
+    return min(missed, key=lambda one: (_short(one), one.instance), default=next(iter(failed), None))
+
+
+def _short(one: Rejected) -> float:
+    return float(one.shortfall["value"]) if one.shortfall else 0.0
 
 
 def _usd(one: Deployment, *, offline: bool) -> float | None:
