@@ -46,6 +46,14 @@ def test_nothing_holds_what_is_too_large(llama70b: ModelSpec, ask: Ask) -> None:
     assert min_chips(llama70b, ask(llama70b, capacity_bytes=2 * GIB)) is None
 
 
+def test_stages_go_as_far_as_nodes_do(llama70b: ModelSpec, ask: Ask) -> None:
+    """Over one device a node: 8 stages of 10 layers are 16.3 GiB each and an end of 2; 7 of up to 12 are more."""
+    asked = ask(llama70b, capacity_bytes=20.5 * GIB, chunk_tokens=512, max_num_seqs=16)
+    assert min_split(llama70b, asked, FitOptions(most_tp=1)) == Split(tp=1, pp=8)
+    assert min_split(llama70b, asked, FitOptions(most_tp=1, most_stages=7)) is None
+    assert min_split(llama70b, replace(asked, capacity_bytes=18 * GIB), FitOptions(most_tp=1)) is None
+
+
 def test_devices_of_a_chip_share_it(llama70b: ModelSpec, ask: Ask) -> None:
     chip = ask(
         llama70b, engine="neuron", engine_version=None, capacity_bytes=96 * GIB, devices_per_chip=4,

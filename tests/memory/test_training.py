@@ -26,7 +26,7 @@ from chipwise.memory.training_budget import size_training, training_changes
 from chipwise.memory.training_fitting import candidate_layouts, least_recompute, min_devices, training_fits
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, layout_problem, training_shards
 from chipwise.memory.training_recipes import fitted, optimizer_of, optimizers, recipe_named, recipe_of, recipes
-from chipwise.memory.training_shapes import saved_elements
+from chipwise.memory.training_shapes import device_params, saved_elements
 from chipwise.model import Attention, Experts, Layer, ModelSpec, Weight
 
 GB = 1e9
@@ -485,6 +485,7 @@ def test_what_passes_between_the_matrices_by_hand() -> None:
     assert saved_elements(training_shards(LLAMA_8B, whole), whole).stream == passed.stream
     # two experts a token: sent and joined (2 x 2048), gate, up and product (3 x 1024)
     mixed = saved_elements(training_shards(MOE, TrainingLayout()), TrainingLayout())
+    assert float(mixed.stream) == 24 * 4 * 2048
     assert float(mixed.routed) == 24 * 2 * (2 * 2048 + 3 * 1024)
 
 
@@ -576,3 +577,42 @@ def test_a_layout_s_problem_names_its_number() -> None:
     assert layout_problem(LLAMA_8B, TrainingLayout(pp=8, vp=4)) is None
     assert "33" not in str(layout_problem(LLAMA_8B, TrainingLayout(pp=32)))
     assert "= 64 stages" in str(layout_problem(LLAMA_8B, TrainingLayout(pp=32, vp=2)))
+
+
+def test_a_stage_holds_its_own_end_of_the_model() -> None:
+    ends = 128256 * 4096
+    whole = device_params(training_shards(LLAMA_8B, TrainingLayout()))
+    stage = device_params(training_shards(LLAMA_8B, TrainingLayout(pp=2)))
+    assert float(whole.outer) == 2 * ends + 4096
+    assert float(stage.outer) == ends + 4096  # the last stage: head and final norm
+    assert float(stage.dense) == float(whole.dense) / 2
+
+
+def test_adapters_have_a_usual_rank() -> None:
+    assert Adapter().rank == 16
+    assert Adapter().targets == "all-linear"
+    assert not Adapter().train_embeddings
+
+
+def test_states_on_the_host_leave_the_adapters_and_their_gradients() -> None:
+    job = replace(JOB, method="lora", trainer="hf")
+    paged = float(held(job=replace(job, optimizer="paged-adamw")).adapters_bytes)
+    assert paged == pytest.approx(float(held(job=job).adapters_bytes) / 2)
+
+
+def test_two_devices_gather_as_eight_do() -> None:
+    def gathered(dp: int) -> float:
+        memory = held(layout=TrainingLayout(dp=dp, shard="zero3"), job=replace(JOB, trainer="fsdp"))
+        return float(memory.overhead_bytes) - fitted().slack_fraction * float(memory.activations_bytes)
+
+    assert gathered(2) == pytest.approx(gathered(8))
+    assert gathered(1) < gathered(2)
+
+
+def test_gradients_of_their_own_are_there_from_the_first_micro_batch() -> None:
+    first = held(job=replace(JOB, micro_batches=1))
+    assert float(first.activations_bytes) == float(held().activations_bytes)
+    filling = replace(JOB, trainer="fsdp", method="full-ft")
+    long = replace(filling, seq_len=32768)
+    alone, more = (float(held(job=replace(long, micro_batches=count)).activations_bytes) for count in (1, 2))
+    assert more - alone == pytest.approx(4 * LLAMA_8B.params_total)
