@@ -41,7 +41,7 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
 }
 """Every verb, with the schemas that its answers follow where they are published."""
 
-TOUCHES_FILES = frozenset({"models", "workload", "lengths", "output"})
+TOUCHES_FILES = frozenset({"models", "workload", "lengths", "output", "deploy"})
 """Flags that name a file of the machine that answers."""
 NAMES_MODELS = frozenset({"model", "draft"})
 """Names that may be a path or an id of the hub."""
