@@ -237,3 +237,17 @@ def test_gradients_of_their_own_are_there_from_the_first_micro_batch() -> None:
     long = replace(filling, seq_len=32768)
     alone, more = (float(held(job=replace(long, micro_batches=count)).activations_bytes) for count in (1, 2))
     assert more - alone == pytest.approx(4 * LLAMA_8B.params_total)
+
+
+def test_logits_are_as_many_as_the_head_gives() -> None:
+    narrow = tuple(replace(one, out_features=1000) if one.part == "head" else one for one in LLAMA_8B.outer)
+    freed = held().activations_bytes - held(replace(LLAMA_8B, outer=narrow)).activations_bytes
+    assert float(freed) == pytest.approx(4096 * (128256 - 1024) * 10, rel=1e-3)  # a head is padded to 64 rows
+
+
+def test_a_total_that_is_stated_and_layers_that_are_shared_scale_what_is_held() -> None:
+    stated = replace(LLAMA_8B, params_stated=2 * LLAMA_8B.params_total)
+    assert float(held(stated).weights_bytes) == pytest.approx(2 * float(held().weights_bytes))
+    once = replace(LLAMA_8B, layers=(replace(LLAMA_8B.layers[0], stored_count=8),))
+    layers = float(held().weights_bytes) - 2 * (2 * 128256 * 4096 + 4096)
+    assert float(held().weights_bytes) - float(held(once).weights_bytes) == pytest.approx(layers * 3 / 4)
