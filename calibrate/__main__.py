@@ -1,4 +1,4 @@
-"""`python -m calibrate [serving|training|memory]`: fit, cross-validate, write the tables and docs/decisions.
+"""`python -m calibrate [PART...]`: fits and cross-validates; perf/data and pages of docs/decisions.
 
 The measurements stand in the folder `shared` beside the repository; without it nothing is done, aloud.
 """
@@ -76,6 +76,21 @@ def training() -> None:
     _write("training-scores.md", "# Training: scores of the calibration", pages)
 
 
+def reports() -> None:
+    """Public reports of whole runs against what is predicted of them."""
+    from calibrate import training_reports
+
+    _write("training-reports.md", "# Training: public reports of whole runs", training_reports.page(TRUTH))
+
+
+def reinforcement() -> None:
+    """What the loop of reinforcement adds to its parts."""
+    from calibrate import training_reinforcement as fitted
+
+    pages = fitted.calibrate(TRUTH, DATA / "training_rollout.csv")
+    _write("training-reinforcement.md", "# Training: steps of reinforcement", pages)
+
+
 def memory() -> None:
     """The numbers that training memory shares over trainers, and their scores."""
     from calibrate import training_memory as fitted
@@ -84,7 +99,13 @@ def memory() -> None:
     _write("training-memory-scores.md", "# Training memory: scores of the calibration", pages)
 
 
-PARTS = {"serving": serving, "training": training, "memory": memory}
+PARTS = {
+    "serving": serving,
+    "memory": memory,
+    "training": training,
+    "reinforcement": reinforcement,
+    "reports": reports,
+}
 
 
 def main(asked: list[str]) -> int:

@@ -16,11 +16,23 @@ import numpy as np
 
 from calibrate.priors import DATA
 from calibrate.robust import Array, Block, Settings, fit
+from calibrate.training_scores import (
+    HELD_SHARE,
+    MIXTURE_SPREAD,
+    SPREAD,
+    STAND_IN_SPREAD,
+    Error,
+    Factors,
+    ranges,
+    report,
+    spreads,
+)
 from chipwise.audit.items import Context, SkipError
 from chipwise.audit.replay import DEFECTS
 from chipwise.audit.table import Row, read_table
-from chipwise.audit.training import COMPLETE, asked_of
-from chipwise.audit.training_runs import Case, case_of
+from chipwise.audit.training import COMPLETE
+from chipwise.audit.training_cases import Case, asked_of
+from chipwise.audit.training_runs import case_of
 from chipwise.perf.training import step_arrays
 from chipwise.perf.training_coefficients import NAMES, TrainingCoefficients
 
@@ -28,20 +40,26 @@ SCALE = 0.10
 """Expected scatter of ln(predicted / measured)."""
 SOURCE_EXPONENT, SWEEP_EXPONENT = -0.7, -0.5
 """A run weighs less, the more its source and its configuration have."""
-SPREAD, STAND_IN_SPREAD, HELD_SHARE = "spread_factor", 1.4, 0.8
+ITERATIONS, LEFT_OUT_ITERATIONS = 25, 15
 INCOMPLETE_WEIGHT = 0.5
 REINFORCED = frozenset({"grpo", "ppo", "dpo"})
 FEWEST_PAIRS = 1
+DEPTH = 3
+"""Scopes that may stand above one another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:
-    """A row of `data/training_priors.csv`. Without a deviation it is fixed; with `follows` it takes another's value."""
+    """A row of `data/training_priors.csv`. Without a deviation it is fixed; with `follows` it takes another's value.
+
+    With `under` it is moved by what moves that scope of the same name too: the deviation is what it may differ by.
+    """
 
     name: str
     scope: str
     start: float
     deviation: float | None
+    under: str
     follows: str
     where: str
 
@@ -81,6 +99,7 @@ def coefficients() -> tuple[Coefficient, ...]:
                 scope=row["scope"],
                 start=float(row["start"] or 0.0),
                 deviation=float(row["deviation"]) if row["deviation"] else None,
+                under=row["under"],
                 follows=row["follows"],
                 where=row["where"],
             )
@@ -96,7 +115,9 @@ def fitted_rows() -> list[Coefficient]:
 def values_at(theta: Array) -> dict[tuple[str, str], Any]:
     """Every coefficient at `theta` (rows: sets of variables): logarithms, for fractions logits."""
     found: dict[tuple[str, str], Any] = {}
-    moved = {(one.name, one.scope): theta[..., at] for at, one in enumerate(fitted_rows())}
+    moved: dict[tuple[str, str], Any] = {}
+    for at, one in enumerate(fitted_rows()):
+        moved[one.name, one.scope] = theta[..., at] + moved.get((one.name, one.under), 0.0)
     for one in coefficients():
         by = moved.get((one.name, one.scope), 0.0)
         if one.name.endswith("_fraction") and 0.0 < one.start < 1.0:
@@ -106,7 +127,7 @@ def values_at(theta: Array) -> dict[tuple[str, str], Any]:
     for one in coefficients():
         if one.follows:
             found[one.name, one.scope] = found[one.name, one.follows]
-    found[SPREAD, "all"] = np.asarray(STAND_IN_SPREAD)
+    found[SPREAD, "all"] = found[MIXTURE_SPREAD, "all"] = np.asarray(STAND_IN_SPREAD)
     return found
 
 
@@ -162,7 +183,8 @@ def _run(row: Row, context: Context) -> Run | None:
 def _active(case: Case) -> list[int]:
     """The variables that a case may depend on."""
     own = set(scopes(case))
-    own |= {one.follows for one in coefficients() if one.scope in own}
+    for _ in range(DEPTH):
+        own |= {scope for one in coefficients() if one.scope in own for scope in (one.follows, one.under)}
     return [at for at, one in enumerate(fitted_rows()) if one.scope in own]
 
 
@@ -219,13 +241,27 @@ def fitted(found: Sequence[Run], iterations: int) -> Array:
     return fit(blocks(found), deviation, Settings(iterations=iterations, trust=1.0))
 
 
-def errors(found: Sequence[Run], theta: Array) -> list[tuple[str, float]]:
-    """Source and ln(predicted / measured tokens a second) of every complete run."""
+def errors(found: Sequence[Run], theta: Array, seen: frozenset[str]) -> list[Error]:
+    """The error of every complete run, with variables fitted on runs of the generations `seen`."""
     result = []
     for one in (one for one in found if one.complete):
         log = float(_block([one], [1.0]).predict(theta[None])[0, 0])
-        result.append((one.source, one.log_measured - log))
+        generation = one.case.chip.architecture
+        result.append(
+            Error(
+                source=one.source,
+                generation=generation,
+                mixture=any(layer.experts for layer in one.case.model.layers),
+                seen=generation in seen,
+                log=one.log_measured - log,
+            )
+        )
     return result
+
+
+def generations(found: Sequence[Run]) -> frozenset[str]:
+    """Of the chips that ran."""
+    return frozenset(one.case.chip.architecture for one in found)
 
 
 @cache
@@ -233,33 +269,44 @@ def _table(folder: Path) -> list[Run]:
     return runs(folder)
 
 
-def _without(task: tuple[Path, str]) -> list[tuple[str, float]]:
+def _without(task: tuple[Path, str]) -> list[Error]:
     folder, source = task
     found = _table(folder)
-    theta = fitted([one for one in found if one.source != source], 6)
-    return errors([one for one in found if one.source == source], theta)
+    kept = [one for one in found if one.source != source]
+    own = [one for one in found if one.source == source]
+    return errors(own, fitted(kept, LEFT_OUT_ITERATIONS), generations(kept))
 
 
 def calibrate(folder: Path, file: Path, workers: int) -> list[str]:
     """Fit, cross-validate, write the table; the score page in parts."""
+    _begin(file)
     found = _table(folder)
-    theta = fitted(found, 10)
+    theta, known = fitted(found, ITERATIONS), generations(found)
     tasks = [(folder, source) for source in sorted({one.source for one in found if one.complete})]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         left_out = [one for own in pool.map(_without, tasks) for one in own]
-    spread = float(np.exp(np.quantile(np.abs([log for _, log in left_out]), HELD_SHARE)))
-    _write(file, theta, spread)
+    factors = spreads(left_out, known)
+    _write(file, theta, factors)
     return [
         _noise_floor(found),
-        _report("Naive model: 6 N (adapters 4 N) at one MFU", _naive(found)),
-        _report("Operator model, not fitted", errors(found, np.zeros(len(theta)))),
-        _report("Fitted, in sample", errors(found, theta)),
-        _report("Cross-validated: sources left out", left_out),
-        f"{HELD_SHARE:.0%} of the left-out runs lie within {spread:.2f} times and divided by.\n",
+        report("Naive model: 6 N (adapters 4 N) at one MFU", _naive(found)),
+        report("Operator model, not fitted", errors(found, np.zeros(len(theta)), known)),
+        report("Fitted, in sample", errors(found, theta, known)),
+        report("Cross-validated: sources left out", left_out),
+        ranges(left_out, factors),
     ]
 
 
-def _write(file: Path, theta: Array, spread: float) -> None:
+def _begin(file: Path) -> None:
+    """Starting values where the table lacks a coefficient: layouts that no table states are chosen by it."""
+    with file.open(encoding="utf-8", newline="") as handle:
+        held = {row["name"] for row in csv.DictReader(handle)}
+    if not held.issuperset(NAMES):
+        stand_in = {(SPREAD, "all"): STAND_IN_SPREAD, (MIXTURE_SPREAD, "all"): STAND_IN_SPREAD}
+        _write(file, np.zeros(len(fitted_rows())), stand_in)
+
+
+def _write(file: Path, theta: Array, factors: Factors) -> None:
     values = values_at(theta)
     with file.open("w", encoding="utf-8", newline="") as handle:
         writer = csv.writer(handle, lineterminator="\n")
@@ -270,22 +317,27 @@ def _write(file: Path, theta: Array, spread: float) -> None:
             source = "training measurements of public repositories" if measured else "none"
             value = f"{float(values[one.name, one.scope]):.4g}"
             writer.writerow((one.name, one.scope, value, kind, source, one.where, READ_ON))
-        where = "80 % of the runs of left-out sources lie within it"
         source = "training measurements of public repositories"
-        writer.writerow((SPREAD, "all", f"{spread:.2f}", "derived", source, where, READ_ON))
+        for (name, scope), factor in factors.items():
+            what = "generations no other source knows" if (name, scope) == (SPREAD, "all") else "left-out sources"
+            where = f"80 % of the runs of {what} lie within it"
+            writer.writerow((name, scope, f"{factor:.2f}", "derived", source, where, READ_ON))
 
 
 READ_ON = "2026-11-30"
 """When the measurements were collected."""
 
 
-def _naive(found: Sequence[Run]) -> list[tuple[str, float]]:
+def _naive(found: Sequence[Run]) -> list[Error]:
     """`tokens/s = MFU x peak / (6 N)`, the MFU being the median of the other sources."""
-    logs = [(one.source, _naive_mfu(one)) for one in found if one.per_chip and one.complete]
+    logs = [(one, _naive_mfu(one)) for one in found if one.per_chip and one.complete]
     result = []
-    for source, log in logs:
-        others = [other for name, other in logs if name != source]
-        result.append((source, float(np.median(others)) - log))
+    for run, log in logs:
+        others = [other for one, other in logs if one.source != run.source]
+        off = float(np.median(others)) - log
+        result.append(
+            Error(source=run.source, generation=run.case.chip.architecture, mixture=False, seen=True, log=off)
+        )
     return result
 
 
@@ -315,16 +367,4 @@ def _noise_floor(found: Sequence[Run]) -> str:
         if len(gaps) >= FEWEST_PAIRS:
             median, most = 100.0 * float(np.expm1(np.median(gaps))), float(np.exp(np.quantile(gaps, HELD_SHARE)))
             lines.append(f"| {title} | {len(gaps)} | {median:.1f} | {most:.2f}x |")
-    return "\n".join(lines) + "\n"
-
-
-def _report(title: str, found: Sequence[tuple[str, float]]) -> str:
-    lines = [f"### {title}", "", "| source | n | median, % | p90, % | bias of ln |", "|---|---|---|---|---|"]
-    names = [*sorted({source for source, _ in found}), "all"]
-    for name in names:
-        logs = np.array([log for source, log in found if name in {source, "all"}])
-        off = 100.0 * np.abs(np.exp(logs) - 1.0)
-        lines.append(
-            f"| {name} | {len(logs)} | {np.median(off):.1f} | {np.quantile(off, 0.9):.1f} | {np.mean(logs):+.3f} |"
-        )
     return "\n".join(lines) + "\n"

@@ -20,7 +20,8 @@ from chipwise.audit.items import Context, SkipError
 from chipwise.audit.replay import DEFECTS
 from chipwise.audit.table import Row, read_table
 from chipwise.audit.training import GIB, peak_gib
-from chipwise.audit.training_runs import Case, case_of
+from chipwise.audit.training_cases import Case
+from chipwise.audit.training_runs import case_of
 from chipwise.memory.training import training_memory
 from chipwise.memory.training_recipes import Fitted, fitted, recipe_of
 

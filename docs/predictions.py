@@ -41,8 +41,9 @@ STEP_MEANING = {
     "attention_s": "scores and values, forward and backward",
     "elementwise_s": "norms, activations, casts: bytes over bandwidth",
     "head_s": "the vocabulary matrix and its loss",
+    "unpacking_s": "a frozen base of few bits brought back to what is multiplied",
     "recompute_s": "the forward pass again, for activations that were not kept",
-    "host_s": "launches that the device waits for",
+    "host_s": "kernels that ramp up and drain, launches and token counts that the device waits for",
     "tp_s": "tensor-parallel collectives that compute does not hide",
     "ep_s": "tokens to experts and back that compute does not hide",
     "cp_s": "keys and values around the context-parallel ring that compute does not hide",
@@ -53,6 +54,7 @@ STEP_MEANING = {
     "optimizer_s": "reading and writing the optimizer's states",
     "other_passes_s": "passes of reference, reward or critic models",
     "rollout_s": "generating the answers that are trained on",
+    "loop_s": "weights handed to the engine, rewards, waiting",
     "overhead_s": "data loading, logging, gradient norms",
 }
 

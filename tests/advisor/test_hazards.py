@@ -51,7 +51,7 @@ def pretrain() -> Option:
 
 
 def test_training_says_what_hot_experts_would_cost(pretrain: Option) -> None:
-    assert "experts are counted as asked evenly" in said(pretrain.risks, "expert skew")
+    assert "times its share (fitted)" in said(pretrain.risks, "expert skew")
 
 
 def test_what_a_run_on_many_nodes_needs_has_its_seconds(pretrain: Option) -> None:

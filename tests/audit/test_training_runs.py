@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import pytest
 from chipwise.audit.items import Context, SkipError
 from chipwise.audit.table import Row
 from chipwise.audit.training import peak_gib
+from chipwise.audit.training_cases import asked_of, coefficients_of
+from chipwise.audit.training_layouts import holds, least_recompute
 from chipwise.audit.training_runs import (
+    balanced,
     batches_of,
     case_of,
     chips_of,
+    copies_of,
     layout_of,
     mean_tokens,
     method_of,
@@ -21,6 +26,7 @@ from chipwise.audit.training_runs import (
     trainer_of,
 )
 from chipwise.catalog import load_catalog
+from chipwise.perf.training import step_arrays
 
 CONTEXT = Context(file=Path("training.csv"))
 BASE = {"model": "llama-3.1-8b", "method": "pretrain", "hardware": "h100-sxm", "seq_len": "8192", "framework": "NeMo"}
@@ -145,6 +151,64 @@ def test_a_layout_nobody_states_is_one_that_fits() -> None:
 def test_more_copies_than_sequences_share_a_sequence() -> None:
     case = case_of(row(n_devices=64, n_nodes=8, global_batch=16), CONTEXT)
     assert float(case.layout.dp) * float(case.job.micro_batch) <= 16
+
+
+def test_accumulation_says_how_many_copies_there_are_at_most() -> None:
+    assert copies_of(row(global_batch=2048, note="grad_accum=128")) == 16
+    assert copies_of(row(global_batch=2048, micro_batch=2, note="grad_accum=128")) == 8
+    assert copies_of(row(global_batch=2048)) is None
+    case = case_of(
+        row(model="llama-3.3-70b", n_devices=64, n_nodes=8, global_batch=64, precision="fp8", note="grad_accum=16"),
+        CONTEXT,
+    )
+    assert float(case.layout.dp) <= 4
+    assert float(case.job.micro_batches) == 16
+
+
+def test_an_open_layout_is_no_slower_than_another_that_fits() -> None:
+    case = case_of(row(model="llama-3.3-70b", n_devices=64, n_nodes=8, global_batch=128, micro_batch=1), CONTEXT)
+    own = float(step_arrays(asked_of(case, coefficients_of(case))).step_s)
+    for tp, pp in ((8, 1), (8, 2), (4, 4), (2, 8)):
+        layout = replace(case.layout, tp=tp, pp=pp, cp=1, dp=64 // (tp * pp))
+        job = replace(case.job, micro_batches=128 / layout.dp)
+        other = least_recompute(replace(case, layout=layout, job=job))
+        if holds(other):
+            assert own <= float(step_arrays(asked_of(other, coefficients_of(other))).step_s) * 1.0001
+
+
+def test_no_more_layers_are_recomputed_than_memory_asks_for() -> None:
+    cells = {"model": "llama-3.3-70b", "method": "lora", "n_devices": 8, "tp": 2, "micro_batch": 1, "global_batch": 8}
+    case = case_of(row(**cells), CONTEXT)
+    assert case.job.recompute == "full"
+    assert 0 < float(case.recomputed_fraction) < 1
+    stated = case_of(row(**cells, activation_recompute="full"), CONTEXT)
+    assert float(stated.recomputed_fraction) == 1.0
+
+
+def test_weights_too_large_for_a_device_are_sharded_where_nobody_says_otherwise() -> None:
+    cells = {"model": "llama-3.3-70b", "n_devices": 64, "tp": 1, "pp": 1, "micro_batch": 1, "global_batch": 64}
+    assert case_of(row(**cells), CONTEXT).layout.shard == "zero3"
+    assert case_of(row(**cells, fsdp_or_zero="distributed optimizer"), CONTEXT).layout.shard == "zero1"
+
+
+@pytest.mark.parametrize(
+    ("cells", "even"),
+    [
+        ({"note": "MoE forced-balance routing"}, True),
+        ({"note": "forced load balancing"}, True),
+        ({"model": "Qwen3 (tokendrop)"}, True),
+        ({"note": "NOT force-balanced: expert-capacity-factor routing"}, False),
+        ({}, False),
+    ],
+)
+def test_even_routing_is_said(cells: dict[str, Any], even: bool) -> None:  # noqa: FBT001  # a table's column
+    assert balanced(row(**cells)) is even
+
+
+def test_a_base_that_is_multiplied_in_8_bits_is_held_in_them() -> None:
+    cells = {"model": "llama-2-70b", "method": "lora", "n_devices": 8, "global_batch": 8}
+    assert case_of(row(**cells, framework_version="MLPerf Training v5.1"), CONTEXT).job.base_format == "fp8"
+    assert case_of(row(**cells), CONTEXT).job.base_format is None
 
 
 def test_peak_memory_is_in_gib_whatever_is_printed() -> None:

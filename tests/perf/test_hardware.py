@@ -43,6 +43,15 @@ def test_an_instance_brings_its_network() -> None:
     assert found.node_devices == 8.0
 
 
+def test_a_domain_of_many_instances_has_the_network_of_all() -> None:
+    catalog = load_catalog()
+    tray = catalog.instance("p6e-gb200.36xlarge")
+    found = hardware_of(catalog.chip("gb200"), formats=["bf16"], instance=tray)
+    assert found.node_devices == 72.0
+    assert tray.efa_bytes_per_s is not None
+    assert found.network_bytes_per_s == pytest.approx(18 * tray.efa_bytes_per_s)
+
+
 def test_stacked_devices_are_columns() -> None:
     catalog = load_catalog()
     both = stack(

@@ -22,10 +22,11 @@ from chipwise.perf.training import (
     step_arrays,
     term_seconds,
 )
-from chipwise.perf.training_coefficients import NAMES, training_coefficients
+from chipwise.perf.training_coefficients import NAMES, training_coefficients, training_evidence
 from chipwise.perf.training_communication import strided, training_fabric
-from chipwise.perf.training_operators import context_tokens, forward_work, model_flops
 from chipwise.perf.training_prediction import efficiencies, predict_training
+from chipwise.perf.training_rollout import generation_s, loop_factor, loop_spread_factor
+from chipwise.perf.training_work import context_tokens, forward_work, model_flops
 
 PEAK = 1e15
 
@@ -195,6 +196,36 @@ def test_rollout_in_turn_adds_and_beside_hides() -> None:
     assert beside == pytest.approx(alone)
 
 
+def test_the_loop_takes_a_share_of_all_the_rest() -> None:
+    asked = question(job=replace(JOB, method="grpo"))
+    bare = step_arrays(replace(asked, rollout=Rollout(seconds_s=10.0)))
+    looped = step_arrays(replace(asked, rollout=Rollout(seconds_s=10.0, loop_factor=1.5)))
+    assert float(looped.step_s) == pytest.approx(1.5 * float(bare.step_s))
+    assert float(looped.terms.loop_s) == pytest.approx(0.5 * float(bare.step_s))
+    assert float(bare.terms.loop_s) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(answers=st.integers(1, 4096), limit=st.integers(1, 512), longest=st.integers(1000, 8000))
+def test_generation_ends_with_its_longest_answer(answers: int, limit: int, longest: int) -> None:
+    def seconds(many: float, cut: float) -> float:
+        return float(
+            generation_s(
+                answers=many, mean_tokens=1000.0, longest_tokens=cut, alone_s=0.01, full_s=0.04, limit=float(limit)
+            )
+        )
+
+    assert seconds(answers, longest) >= longest * 0.01
+    assert seconds(answers, longest) >= answers / limit * 1000 * 0.01
+    assert seconds(answers + 1, longest) >= seconds(answers, longest)
+    assert seconds(answers, longest + 100) == pytest.approx(seconds(answers, longest) + 1.0)
+
+
+def test_reinforcement_is_known_more_loosely() -> None:
+    assert loop_factor() > 1
+    assert loop_spread_factor(mixture=True) > loop_spread_factor(mixture=False) > 1
+
+
 def test_fp8_is_faster_than_bf16_but_not_twice() -> None:
     ratio = float(step().step_s) / float(step(job=replace(JOB, precision="fp8")).step_s)
     assert 1.1 < ratio < 2.0
@@ -217,6 +248,78 @@ def test_sharded_weights_are_gathered_every_micro_batch() -> None:
     assert float(step(layout=layout).terms.gather_s) > 0
     assert float(step(layout=layout).terms.dp_s) == 0
     assert float(step(layout=replace(layout, shard="zero1")).terms.dp_s) > 0
+
+
+def test_gradients_are_scattered_once_a_step_and_under_zero2_every_micro_batch() -> None:
+    once, every = (step(layout=TrainingLayout(dp=64, shard=name)).terms.dp_s for name in ("zero1", "zero2"))
+    assert float(every) > 4 * float(once)
+
+
+def test_a_frozen_base_is_gathered_as_it_is_held() -> None:
+    layout, wide = TrainingLayout(dp=64, shard="zero3"), replace(JOB, method="lora")
+    packed = replace(wide, base_format="nf4")
+    held, unpacked = (float(step(layout=layout, job=job, trainer="hf").terms.gather_s) for job in (packed, wide))
+    assert held < 0.4 * unpacked
+
+
+def test_a_packed_base_is_unpacked_once_a_pass() -> None:
+    assert float(step(job=replace(JOB, method="lora")).terms.unpacking_s) == 0
+    twice, thrice = (
+        float(step(job=replace(JOB, method="qlora", recompute=mode)).terms.unpacking_s) for mode in ("none", "full")
+    )
+    assert thrice == pytest.approx(1.5 * twice)
+
+
+def test_recomputing_half_of_the_layers_takes_half_as_much_more() -> None:
+    asked = question(job=replace(JOB, recompute="full"))
+    whole, half = (step_arrays(replace(asked, recomputed_fraction=share)).terms.recompute_s for share in (1.0, 0.5))
+    light = float(step(job=replace(JOB, recompute="selective")).terms.recompute_s)
+    assert float(half) - light == pytest.approx((float(whole) - light) / 2)
+    assert float(step_arrays(replace(asked, recomputed_fraction=0.5)).hfu_fraction) == pytest.approx(
+        float(step_arrays(replace(asked, recomputed_fraction=0.5)).mfu_fraction) * 7 / 6
+    )
+
+
+def test_formats_of_few_bits_pay_for_casts() -> None:
+    asked = question(job=replace(JOB, precision="fp8"))
+    free = replace(asked, coefficients=replace(asked.coefficients, cast_factor=0.0))
+    assert float(step_arrays(asked).terms.elementwise_s) > float(step_arrays(free).terms.elementwise_s)
+    plain = question()
+    same = replace(plain, coefficients=replace(plain.coefficients, cast_factor=9.0))
+    assert float(step_arrays(plain).step_s) == float(step_arrays(same).step_s)
+
+
+def test_tokens_of_a_tensor_parallel_group_are_dealt_to_its_experts() -> None:
+    layouts = [TrainingLayout(tp=tp, dp=8 // tp, ep=8, shard="zero1") for tp in (1, 2, 4, 8)]
+    work = [forward_work(shards=training_shards(MOE, one), layout=one, job=JOB) for one in layouts]
+    whole = [float(one.expert_flops) * float(layout.tp) for one, layout in zip(work, layouts, strict=True)]
+    assert whole == pytest.approx([whole[0]] * 4)
+    cut = TrainingLayout(tp=4, ep=2)
+    alone = forward_work(shards=training_shards(MOE, cut), layout=cut, job=JOB)
+    assert float(alone.expert_flops) * 4 == pytest.approx(whole[0])
+
+
+def test_the_fullest_device_decides_unless_routing_is_forced_even() -> None:
+    asked = question(MOE, layout=TrainingLayout(dp=8, ep=8, shard="zero1"))
+    forced = replace(asked.job, even_routing=True)
+    even = step_arrays(replace(asked, job=forced)).terms
+    free = step_arrays(asked).terms
+    assert float(free.expert_s) == pytest.approx(float(even.expert_s) * float(asked.coefficients.imbalance_factor))
+    assert float(free.gemm_s) == float(even.gemm_s)
+    whole = question(MOE)
+    assert float(step_arrays(whole).step_s) == float(step_arrays(replace(whole, job=forced)).step_s)
+
+
+def test_recurrent_layers_scan_instead_of_attending() -> None:
+    shards = training_shards(LLAMA_8B, TrainingLayout())
+    layer = shards.layers[0]
+    cache = replace(layer.cache, kind="mamba", state_bytes_per_sequence=4.0 * 32 * 128 * 128)
+    scans = replace(shards, layers=(replace(layer, cache=cache),))
+    work = forward_work(shards=scans, layout=TrainingLayout(), job=JOB)
+    assert float(work.attention_flops) == 0
+    assert float(work.scan_flops) == pytest.approx(32 * 2 * 4096 * (128 * 32 * 256 + 2 * 32 * 128 * 128))
+    longer = forward_work(shards=scans, layout=TrainingLayout(), job=replace(JOB, seq_len=8192))
+    assert float(longer.scan_flops) == pytest.approx(2 * float(work.scan_flops))
 
 
 def test_experts_exchange_tokens() -> None:
@@ -259,6 +362,16 @@ def test_a_prediction_has_ordered_ranges() -> None:
     found = predict_training(question(layout=TrainingLayout(tp=2, dp=8, shard="zero1")))
     for one in (found.step_s, found.tokens_per_s, found.tokens_per_s_per_chip, found.samples_per_s, found.mfu_fraction):
         assert 0 < one.low < one.mid < one.high
+
+
+def test_what_backs_a_prediction_and_how_wide_it_is() -> None:
+    known = training_coefficients(generation="hopper", precision="bf16", trainer="nemo")
+    unknown = training_coefficients(generation="unheard-of", precision="bf16", trainer="nemo")
+    assert 1 < known.spread_factor < unknown.spread_factor
+    assert known.spread(mixture=True) > known.spread(mixture=False)
+    assert float(question(MOE).spread_factor) > float(question().spread_factor)
+    assert training_evidence(generation="hopper", precision="fp8") == "calibrated"
+    assert training_evidence(generation="neuroncore-v3", precision="bf16") == "transferred"
 
 
 def test_coefficients_of_unknown_chips_are_the_general_ones() -> None:

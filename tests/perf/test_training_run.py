@@ -11,11 +11,13 @@ from chipwise.perf.training_run import (
     checkpoint_bytes,
     checkpoint_interval_s,
     chip_hours,
+    final_bytes,
     goodput_fraction,
     interruption_cost_usd,
     mean_time_between_failures_s,
     restart_s,
     run_duration,
+    stall_s,
 )
 from chipwise.units import Range
 
@@ -36,6 +38,27 @@ def test_a_checkpoint_of_70b_with_adamw_is_14_bytes_a_parameter() -> None:
     assert checkpoint_bytes(params=70e9, job=job) == pytest.approx(980e9)
     lora = TrainingJob(method="lora", seq_len=4096, micro_batch=1)
     assert checkpoint_bytes(params=70e9, adapter_params=1e8, job=lora) == pytest.approx(1.2e9)
+
+
+def test_what_a_run_leaves_holds_no_states() -> None:
+    lora = TrainingJob(method="lora", seq_len=4096, micro_batch=1)
+    assert final_bytes(params=70e9, adapter_params=1e8, job=lora) == pytest.approx(4e8)
+    full = TrainingJob(method="full-ft", seq_len=4096, micro_batch=1)
+    assert final_bytes(params=70e9, job=full) < checkpoint_bytes(params=70e9, job=full) / 6
+
+
+def test_training_stands_for_the_copy_and_for_the_write_where_no_host_memory_holds_it() -> None:
+    beside = float(stall_s(size_bytes=980e9, chips=64, write_s=200.0, host_bytes=8 * 2e12))
+    assert beside == pytest.approx(980e9 / (64 * 16e9))
+    assert float(stall_s(size_bytes=980e9, chips=64, write_s=200.0, host_bytes=1e12)) == 200.0
+    assert float(stall_s(size_bytes=980e9, chips=64, write_s=0.5, host_bytes=8 * 2e12)) == 0.5
+
+
+def test_what_was_trained_while_a_checkpoint_was_written_is_lost_too() -> None:
+    def good(lag_s: float) -> float:
+        return float(goodput_fraction(write_s=1, interval_s=600, mtbf_s=36000, restart_s=600, lag_s=lag_s))
+
+    assert 1 / good(360) - 1 / good(0) == pytest.approx(0.01)
 
 
 def test_failures_scale_with_the_cluster() -> None:

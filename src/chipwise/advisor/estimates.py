@@ -88,7 +88,7 @@ def _training(model: ModelSpec, request: EstimateRequest) -> dict[str, Any]:
         "other": None,
         "memory": found["memory"],
         "watts": None,
-        "evidence": "calibrated",
+        "evidence": found["evidence"],
         "warnings": list(model.warnings),
     }
 

@@ -10,12 +10,13 @@ from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Policy, Question, TrainingDemand
 from chipwise.decide.training.answers import Row, memory_object, training_object
-from chipwise.decide.training.dequantisation import held_format
+from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import Way, trial
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
+from chipwise.memory.training_activations import held_format
 from chipwise.memory.training_job import Method, Recompute, Shard, TrainingLayout, layout_problem
 from chipwise.memory.training_recipes import recipe_named
 from chipwise.parallelism import tp_problem
@@ -40,7 +41,7 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
         InputError: an unknown method or mode, degrees that do not fit the model or the devices.
         InfeasibleError, KnowledgeError: the chip cannot, or nobody knows whether it can, train the model.
     """
-    demand = _demand(model, request.training)
+    demand = _demand(model, request)
     split = request.split
     asked = (split.tp or 1) * (split.pp or 1) * (split.cp or 1) * (split.dp or 1)
     platform = platform_for(Target(chip=request.chip, instance=request.instance), asked)
@@ -54,6 +55,7 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     return {
         "memory": memory,
         "training": training_object(row) if memory["fits"] else None,
+        "evidence": found.evidence(0),
         "config": {
             **_config(model, way, scheme, demand, mode),
             "precision": {"weights": held_format(found.job), "compute": found.job.precision},
@@ -61,7 +63,8 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     }
 
 
-def _demand(model: ModelSpec, asked: TrainingRequest) -> TrainingDemand:
+def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> TrainingDemand:
+    asked = request.training
     method = asked.method or ""
     if method not in get_args(Method):
         raise UnknownNameError("method", method, get_args(Method))
@@ -77,6 +80,8 @@ def _demand(model: ModelSpec, asked: TrainingRequest) -> TrainingDemand:
         optimizer=asked.optimizer,
         recompute=asked.recompute,
         lora_rank=asked.lora_rank if method in {"lora", "qlora", "dora"} else None,
+        isl=getattr(request, "isl_tokens", None) if method in GENERATING else None,
+        osl=getattr(request, "osl_tokens", None) if method in GENERATING else None,
     )
     workload = resolve_workload(wish, ModelHints(architecture=None, max_context_tokens=model.max_context_tokens))
     if not isinstance(workload, TrainingWorkload):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 
 from chipwise.audit.items import (
-    CHIP_UNKNOWN,
     METRIC_NOT_COVERED,
     MODEL_UNREADABLE,
     Context,
@@ -18,19 +16,15 @@ from chipwise.audit.items import (
     each_row,
     missing,
 )
-from chipwise.audit.replay import DEFECTS, widest
+from chipwise.audit.replay import DEFECTS
 from chipwise.audit.table import Row
-from chipwise.audit.training_runs import Case, case_of
-from chipwise.catalog import load_catalog
-from chipwise.errors import ChipwiseError
+from chipwise.audit.training_cases import Case, asked_of, coefficients_of
+from chipwise.audit.training_runs import case_of
 from chipwise.memory.training import TrainingMemory, training_memory
 from chipwise.memory.training_fitting import training_fits
 from chipwise.memory.training_recipes import fitted
-from chipwise.perf.hardware import Hardware, hardware_of
-from chipwise.perf.training import TrainingArrays, TrainingInput, step_arrays, term_seconds
-from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
-from chipwise.perf.training_communication import training_fabric
-from chipwise.precision import capability
+from chipwise.perf.training import TrainingArrays, step_arrays, term_seconds
+from chipwise.perf.training_coefficients import training_evidence
 
 REQUIRED = ("model", "method")
 GIB, GB = 2**30, 1e9
@@ -103,61 +97,11 @@ def _answer(row: Row, context: Context) -> _Answer | SkipError:
 
 
 def _speed(case: Case) -> tuple[TrainingArrays | SkipError, float]:
-    own = coefficients_of(case)
     try:
-        return step_arrays(asked_of(case, own)), float(own.spread_factor)
+        asked = asked_of(case, coefficients_of(case))
+        return step_arrays(asked), float(asked.spread_factor)
     except SkipError as skipped:
         return skipped, 1.0
-
-
-def coefficients_of(case: Case) -> TrainingCoefficients:
-    """The fitted numbers of a case's chip, format and trainer."""
-    return training_coefficients(generation=case.chip.architecture, precision=case.job.precision, trainer=case.trainer)
-
-
-def asked_of(case: Case, own: TrainingCoefficients) -> TrainingInput:
-    """The question of a case to perf, with these coefficients.
-
-    Raises:
-        SkipError: the chip lacks the facts of its rates.
-    """
-    return TrainingInput(
-        model=case.model,
-        layout=case.layout,
-        job=case.job if case.mean_tokens is None else replace(case.job, seq_len=case.mean_tokens),
-        fabric=training_fabric(
-            hardware=_hardware(case),
-            coefficients=own,
-            generation=case.chip.architecture,
-            fabric=case.chip.link.kind if case.chip.link else "none",
-        ),
-        coefficients=own,
-        devices_per_chip=float(case.chip.cores),
-    )
-
-
-def _hardware(case: Case) -> Hardware:
-    """The device with the links and network of the widest size that carries its chip, in nodes as the row has them."""
-    found = _device(case.chip.id, case.job.precision)
-    domain = found.node_devices
-    if case.node_chips is not None and domain <= case.node_chips * case.chip.cores:
-        domain = case.node_chips * case.chip.cores
-    devices = float(case.layout.devices)
-    alone = found.network_bytes_per_s == 0 and domain < devices
-    return replace(found, node_devices=devices if alone else domain)
-
-
-@cache
-def _device(chip_id: str, precision: str) -> Hardware:
-    chip = load_catalog().chips[chip_id]
-    formats = [name for name in dict.fromkeys((precision, "bf16")) if capability(chip, name).flops_per_s is not None]
-    try:
-        base = hardware_of(chip, formats=formats, instance=widest(chip))
-    except ChipwiseError as error:
-        raise SkipError(CHIP_UNKNOWN) from error
-    rates = dict(base.gemm_flops_per_s)
-    rates.setdefault(precision, base.attention_flops_per_s)
-    return replace(base, gemm_flops_per_s=rates)
 
 
 def _predicted(item: Item, found: _Answer) -> Prediction:
@@ -168,6 +112,8 @@ def _predicted(item: Item, found: _Answer) -> Prediction:
         "class": found.case.model.architecture,
         "precision": found.case.job.precision,
     }
+    if any(layer.experts for layer in found.case.model.layers):
+        labels["balance"] = "forced" if found.case.job.even_routing else "not forced"
     if item.metric in {"fits", "peak_mem_gib"}:
         return _of_memory(item.metric, found, labels)
     if isinstance(found.speed, SkipError):
@@ -176,8 +122,9 @@ def _predicted(item: Item, found: _Answer) -> Prediction:
     if not math.isfinite(mid):
         raise SkipError(MODEL_UNREADABLE)
     terms = {name: float(value) for name, value in term_seconds(found.speed.terms).items() if float(value)}
+    backed = training_evidence(generation=found.case.chip.architecture, precision=found.case.job.precision)
     return Prediction(
-        low=mid / found.spread, mid=mid, high=mid * found.spread, evidence="calibrated", terms=terms, labels=labels
+        low=mid / found.spread, mid=mid, high=mid * found.spread, evidence=backed, terms=terms, labels=labels
     )
 
 

@@ -13,11 +13,10 @@ from typing import cast, get_args
 from chipwise.audit.items import LOAD_NOT_COVERED, Context, SkipError, missing, stages
 from chipwise.audit.names import chip_named, format_named, model_named
 from chipwise.audit.table import Row
+from chipwise.audit.training_cases import Case
+from chipwise.audit.training_layouts import laid_out, least_recompute, sharded
 from chipwise.catalog import Chip
-from chipwise.memory import visible_bytes
-from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_activations import NARROW, RECOMPUTED
-from chipwise.memory.training_fitting import candidate_layouts, least_recompute, training_fits
 from chipwise.memory.training_job import Adapter, Method, Recompute, Shard, Targets, TrainingJob, TrainingLayout
 from chipwise.memory.training_recipes import optimizers, recipes
 from chipwise.model import ModelSpec
@@ -35,6 +34,7 @@ _ACCUMULATION = r"(?:grad(?:ient)?[_ -]?accum(?:ulation)?(?:[_ ]steps)?|\bga)[\s
 _RANK = r"(?:\blora_r|\brank|\br)[\s=:]+(\d+)"
 _MEAN_LENGTH = r"(?:avg|average|mean) (?:seq(?:uence)? len(?:gth)?|length)[\s=:]+([\d,]+)"
 _QUANTISED = r"(?:quantize|quantization)[\s=:]+([\w.\-]+)"
+_EVEN = r"forced?[- ](?:load[- ])?balanc|token[- ]?drop\b"
 _SHARDS: tuple[tuple[str, Shard], ...] = (
     (r"zero[- ]?3|full_shard|fully", "zero3"),
     (r"zero[- ]?2|shard_grad_op", "zero2"),
@@ -44,7 +44,6 @@ _SHARDS: tuple[tuple[str, Shard], ...] = (
 )
 _MODULES = rf"recompute(?:_modules)?=\s*((?:`?(?:{'|'.join(RECOMPUTED)})\b`?,?\s*)+)"
 _IN_BACKWARD = r"optimizer[_ -]in[_ -](?:bwd|backward)|fused[_ -]backward|\blomo\b"
-_FORCED = r"forced[- ](?:load[- ]?)?balanc|force[d_-]*balanc"
 _TRANSFORMERS = frozenset({"hf", "hf-amp", "ms-swift"})
 _SPLITTING = frozenset({"megatron", "nemo"})
 """Recipes that split a model beside sharding it: degrees that a row leaves out are not taken to be 1."""
@@ -64,31 +63,6 @@ class TrainerDefaults:
     flash_attention: bool
     sequence_parallel: bool
     adapter: Adapter
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A training run as chipwise asks about it. `mean_tokens` is a sequence's mean where it is padded to less."""
-
-    row: Row
-    model: ModelSpec
-    chip: Chip
-    trainer: str
-    layout: TrainingLayout
-    job: TrainingJob
-    mean_tokens: float | None
-    chips: float
-    node_chips: float | None
-
-    @property
-    def capacity_bytes(self) -> float:
-        """What the driver reports of one device."""
-        return float(visible_bytes(self.chip.id, self.chip.memory_bytes or 0.0)) / self.chip.cores
-
-    @property
-    def asked(self) -> TrainingMemoryInput:
-        """The question to the memory room."""
-        return TrainingMemoryInput(model=self.model, layout=self.layout, job=self.job)
 
 
 def case_of(row: Row, context: Context) -> Case:
@@ -221,7 +195,7 @@ def job_of(
         recompute=_recompute(row, defaults),
         recompute_modules=_modules(row),
         update_in_backward=re.search(_IN_BACKWARD, row.note.lower()) is not None,
-        even_routing=re.search(_FORCED, row.note.lower()) is not None,
+        even_routing=balanced(row),
         trainer=defaults.recipe,
         adapter=_adapter(row, defaults.adapter),
         base_format=_base(row, model, method, precision),
@@ -327,42 +301,29 @@ def mean_tokens(row: Row, chips: float) -> float | None:
     return mean if mean < 0.95 * longest else None
 
 
+def balanced(row: Row) -> bool:
+    """Whether the source says that tokens are forced evenly on experts: by the router, or by dropping the rest."""
+    words = f"{row.text('model')} {row.note}".lower()
+    return bool(re.search(_EVEN, words)) and not re.search(rf"not (?:{_EVEN})", words)
+
+
+def copies_of(row: Row) -> float | None:
+    """The most data-parallel copies: sequences that go through at a time, where batch and accumulation tell them."""
+    total, found = row.positive("global_batch"), re.search(_ACCUMULATION, row.note.lower())
+    if total is None or found is None:
+        return None
+    return max(total / (float(found.group(1)) * (row.positive("micro_batch") or 1.0)), 1.0)
+
+
 def _settled(case: Case, defaults: TrainerDefaults) -> Case:
-    """What the row leaves open: the layout, where no degree is stated; recomputation, where memory decides."""
-    open_layout = not any(case.row.text(name) for name in ("tp", "pp", "cp", "dp"))
-    stated = case.row.text("fsdp_or_zero") and case.trainer not in _SPLITTING
+    """What the row leaves open: the layout, where no degree is stated; sharding and recomputation, by memory."""
+    row = case.row
+    open_layout = not any(row.text(name) for name in ("tp", "pp", "cp", "dp"))
+    stated = row.text("fsdp_or_zero") and case.trainer not in _SPLITTING
     if open_layout and not stated and case.chips * case.chip.cores > 1 and case.trainer not in _ONE_DEVICE:
-        case = replace(case, layout=_planned(case))
-        micro, micros = batches_of(case.row, float(case.layout.dp))
-        case = replace(case, job=replace(case.job, micro_batch=micro, micro_batches=micros))
-    if case.row.text("activation_recompute") or defaults.recompute != LEAST:
+        case = laid_out(case, lambda dp: batches_of(row, dp), copies_of(row))
+    elif not row.text("fsdp_or_zero"):
+        case = sharded(case)
+    if row.text("activation_recompute") or defaults.recompute != LEAST:
         return case
-    return replace(case, job=least_recompute(case.asked, case.capacity_bytes).job)
-
-
-def _planned(case: Case) -> TrainingLayout:
-    """The first layout that holds the step, least split first; as stated where none does."""
-    devices = int(case.chips * case.chip.cores)
-    node = int(min(devices, (case.node_chips or _domain(case.chip)) * case.chip.cores))
-    tried = candidate_layouts(model=case.model, job=case.job, devices=devices, node_devices=max(node, 1))
-    if case.row.text("fsdp_or_zero"):
-        tried = tuple(one for one in tried if one.shard in {"none", case.layout.shard})
-    for layout in (_shared(one, case.row.positive("global_batch")) for one in tried):
-        micro, micros = batches_of(case.row, float(layout.dp))
-        job = replace(case.job, micro_batch=micro, micro_batches=micros, recompute="full")
-        asked = TrainingMemoryInput(model=case.model, layout=layout, job=job)
-        if bool(training_fits(asked, case.capacity_bytes)):
-            return layout
-    return case.layout
-
-
-def _shared(layout: TrainingLayout, global_batch: float | None) -> TrainingLayout:
-    """Where there are more copies than sequences, several share a sequence (context parallelism)."""
-    if global_batch is None or float(layout.dp) <= global_batch:
-        return layout
-    over = max(float(layout.dp) // global_batch, 1.0)
-    return replace(layout, cp=layout.cp * over, dp=layout.dp / over)
-
-
-def _domain(chip: Chip) -> float:
-    return float((chip.link.domain_chips or 1) if chip.link else 1)
+    return least_recompute(case)

@@ -38,7 +38,7 @@ class Hardware:
     node_devices: Number
     """Devices that one scale-up domain joins; a replica larger than that goes over the network."""
     network_bytes_per_s: Number
-    """Of a whole node (EFA), one way; 0 where a node stands alone."""
+    """Of all `node_devices` together (EFA), one way; 0 where they stand alone."""
 
 
 def hardware_of(
@@ -77,7 +77,7 @@ def hardware_of(
         link_bytes_per_s=(used.bytes_per_s_one_way or 0.0) / chip.cores if used else 0.0,
         peer_to_peer=float(used is not None and used.peer_to_peer is not False),
         node_devices=_node_devices(chip, instance, used),
-        network_bytes_per_s=_network(instance),
+        network_bytes_per_s=_network(chip, instance, used),
     )
 
 
@@ -103,10 +103,12 @@ def _node_devices(chip: Chip, instance: Instance | None, link: Link | None) -> f
     return float(max(chips, domain) * chip.cores)
 
 
-def _network(instance: Instance | None) -> float:
-    if instance is None:
+def _network(chip: Chip, instance: Instance | None, link: Link | None) -> float:
+    """A domain that joins several instances (NVL72) leaves over the network of all of them."""
+    if instance is None or not instance.chips:
         return 0.0
-    return float(instance.efa_bytes_per_s or instance.network_bytes_per_s or 0.0)
+    instances = _node_devices(chip, instance, link) / (instance.chips * chip.cores)
+    return float(instance.efa_bytes_per_s or instance.network_bytes_per_s or 0.0) * instances
 
 
 def stack(hardware: Sequence[Hardware]) -> Hardware:

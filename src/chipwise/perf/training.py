@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -13,31 +13,32 @@ from chipwise.model import ModelSpec
 from chipwise.parallelism import LayerShards, Number
 from chipwise.perf.training_coefficients import TrainingCoefficients
 from chipwise.perf.training_communication import Fabric, MicroCommunication, gradient_sync_s, micro_communication
-from chipwise.perf.training_operators import (
-    Seconds,
-    forward_work,
-    micro_batch_seconds,
-    model_flops,
-    stage_layers,
-)
+from chipwise.perf.training_operators import Extra, Seconds, micro_batch_seconds
+from chipwise.perf.training_work import backward_factor, forward_work, model_flops, stage_layers
 
 OPTIMIZER_PASSES = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The generation phase of reinforcement learning: seconds a step, from a serving rate.
+    """The generation phase of reinforcement learning: seconds a step, from the serving model.
 
     `overlapped`: it runs beside the update on devices of its own, one step behind; else in turn on the same ones.
+    `loop_factor`: times the step takes of its parts.
     """
 
     seconds_s: Number
     overlapped: bool = False
+    loop_factor: Number = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingInput:
-    """A job laid out on hardware. `tokens_per_sequence` is the mean where sequences are padded to `job.seq_len`."""
+    """A job laid out on hardware.
+
+    `tokens_per_sequence` is the mean where sequences are padded to `job.seq_len`; `recomputed_fraction` of the layers
+    are recomputed under full recomputation.
+    """
 
     model: ModelSpec
     layout: TrainingLayout
@@ -47,6 +48,23 @@ class TrainingInput:
     devices_per_chip: Number = 1.0
     rollout: Rollout | None = None
     tokens_per_sequence: Number | None = None
+    recomputed_fraction: Number = 1.0
+
+    @property
+    def again_fraction(self) -> Number:
+        """Share of the forward pass that is done again."""
+        return self.recomputed_fraction if self.job.recompute == "full" else 0.0
+
+    @property
+    def spread_factor(self) -> Number:
+        """What a time is multiplied and divided by for its range."""
+        return self.coefficients.spread(mixture=any(layer.experts for layer in self.model.layers))
+
+    @property
+    def expert_load(self) -> Number:
+        """Load of the fullest device's experts over the mean; 1 where every device holds all of them."""
+        dealt = np.asarray(self.layout.ep) > 1
+        return np.where(dealt & (not self.job.even_routing), self.coefficients.imbalance_factor, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +76,7 @@ class StepTerms:
     attention_s: Number
     elementwise_s: Number
     head_s: Number
+    unpacking_s: Number
     recompute_s: Number
     host_s: Number
     tp_s: Number
@@ -70,6 +89,7 @@ class StepTerms:
     optimizer_s: Number
     other_passes_s: Number
     rollout_s: Number
+    loop_s: Number
     overhead_s: Number
 
 
@@ -116,7 +136,11 @@ def _hidden(given: TrainingInput, whole: MicroCommunication, busy: Seconds) -> M
     own = given.coefficients
     return MicroCommunication(
         tp_s=exposed_s(communication_s=whole.tp_s, compute_s=busy.device_s, overlap_fraction=own.tp_overlap_fraction),
-        ep_s=exposed_s(communication_s=whole.ep_s, compute_s=busy.device_s, overlap_fraction=own.ep_overlap_fraction),
+        ep_s=exposed_s(
+            communication_s=whole.ep_s * given.expert_load,
+            compute_s=busy.device_s,
+            overlap_fraction=own.ep_overlap_fraction,
+        ),
         cp_s=exposed_s(
             communication_s=whole.cp_s, compute_s=busy.attention_s, overlap_fraction=own.dp_overlap_fraction
         ),
@@ -174,9 +198,10 @@ def step_arrays(given: TrainingInput) -> TrainingArrays:
         layers=stage_layers(shards, layout),
         hardware=given.fabric.hardware,
         coefficients=given.coefficients,
+        extra=Extra(again_fraction=given.again_fraction, expert_load=given.expert_load),
     )
     whole = micro_communication(
-        shards=shards, params=device_params(shards), layout=layout, job=job, fabric=given.fabric
+        shards=shards, layout=layout, job=job, fabric=given.fabric, passes=2.0 + given.again_fraction
     )
     return _rates(given, shards, _terms(given, busy, whole, _trained(shards, job), recipe))
 
@@ -188,19 +213,20 @@ def _terms(
     waits = _hidden(given, whole, busy)
     other = _other_passes(job, busy)
     micro = busy.total_s + waits.tp_s + waits.ep_s + waits.cp_s + waits.gather_s + waits.pp_s + other
-    sync = gradient_sync_s(trained=trained, layout=layout, recipe=recipe, fabric=given.fabric)
+    sync = gradient_sync_s(trained=trained, layout=layout, recipe=recipe, fabric=given.fabric, micro_batches=m)
     update = m * micro * (1.0 + (np.asarray(layout.pp, dtype=float) - 1.0) / (layout.vp * m))
     with np.errstate(invalid="ignore"):  # devices without a link wait for ever: infinite less infinite
         bubble = update - m * micro
     rollout = given.rollout.seconds_s if given.rollout is not None else 0.0
     if given.rollout is not None and given.rollout.overlapped:
         rollout = np.maximum(rollout - update, 0.0)
-    return StepTerms(
+    parts = StepTerms(
         gemm_s=m * busy.gemm_s,
         expert_s=m * busy.expert_s,
         attention_s=m * busy.attention_s,
         elementwise_s=m * busy.elementwise_s,
         head_s=m * busy.head_s,
+        unpacking_s=m * busy.unpacking_s,
         recompute_s=m * busy.recompute_s,
         host_s=m * busy.host_s,
         tp_s=m * waits.tp_s,
@@ -210,13 +236,18 @@ def _terms(
         pp_s=m * waits.pp_s,
         bubble_s=bubble,
         dp_s=exposed_s(
-            communication_s=sync, compute_s=busy.device_s, overlap_fraction=given.coefficients.dp_overlap_fraction
+            communication_s=sync,
+            compute_s=busy.device_s * (m if layout.shard == "zero2" else 1.0),
+            overlap_fraction=given.coefficients.dp_overlap_fraction,
         ),
         optimizer_s=_optimizer_s(given, trained, recipe),
         other_passes_s=m * other,
         rollout_s=rollout,
+        loop_s=0.0,
         overhead_s=given.coefficients.step_s,
     )
+    longer = given.rollout.loop_factor - 1.0 if given.rollout is not None else 0.0
+    return replace(parts, loop_s=longer * sum(term_seconds(parts).values(), start=0.0))
 
 
 def term_seconds(terms: StepTerms) -> dict[str, Number]:
@@ -232,7 +263,7 @@ def _rates(given: TrainingInput, shards: LayerShards, terms: StepTerms) -> Train
     chips = layout.devices / given.devices_per_chip
     flops = model_flops(shards=shards, layout=layout, job=job) * job.micro_batches * layout.dp
     peak = given.fabric.hardware.attention_flops_per_s * layout.devices
-    again = 1.0 + (1.0 / (1.0 + (1.0 if job.adapts else 2.0)) if job.recompute == "full" else 0.0)
+    again = 1.0 + given.again_fraction / (1.0 + backward_factor(job))
     mfu = flops / step / peak
     return TrainingArrays(
         step_s=step,

@@ -1,42 +1,24 @@
-"""FLOPs, bytes and seconds of one micro-batch on one device: forward, backward and what is done again."""
+"""Seconds of one micro-batch on one device: forward, backward and what is done again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.memory.training_job import TrainingJob, TrainingLayout
-from chipwise.memory.training_shapes import saved_elements
-from chipwise.parallelism import GemmShard, LayerShard, LayerShards, Number, ceil_div
+from chipwise.memory.training_activations import held_format
+from chipwise.memory.training_job import TrainingJob
+from chipwise.parallelism import Number
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.training_coefficients import TrainingCoefficients
+from chipwise.perf.training_work import Work, backward_factor
+from chipwise.precision import bytes_per_param
 
-ELEMENT_BYTES = 2.0
 ATTENTION_BACKWARD = 2.5
-STATE_CHUNK_TOKENS = 256.0
-TILE = 64.0
-FULL_KINDS = frozenset({"full", "mla", "shared"})
-WINDOW_KINDS = frozenset({"sliding", "chunked"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What one forward pass of one micro-batch asks of one device; each field sums over the layers of its stage.
-
-    `ragged_flops` are those of `gemm_flops` whose matrix has a side that is no multiple of `TILE`.
-    """
-
-    gemm_flops: Number
-    ragged_flops: Number
-    gemm_bytes: Number
-    expert_flops: Number
-    expert_bytes: Number
-    attention_flops: Number
-    elementwise_bytes: Number
-    routed_bytes: Number
-    head_flops: Number
-    head_bytes: Number
+SCORE_ACCESSES = 6.0
+"""Of a score in one pass without a fused attention kernel: written, scaled and normalised, dropped out, read."""
+NARROW_BYTES = 1.5
+"""Formats of fewer bytes a parameter are converted to before they are multiplied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +30,15 @@ class Seconds:
     attention_s: Number
     elementwise_s: Number
     head_s: Number
+    unpacking_s: Number
     recompute_s: Number
     host_s: Number
 
     @property
     def device_s(self) -> Number:
         """What the device is busy for."""
-        return self.gemm_s + self.expert_s + self.attention_s + self.elementwise_s + self.head_s + self.recompute_s
+        own = self.gemm_s + self.expert_s + self.attention_s + self.elementwise_s + self.head_s
+        return own + self.unpacking_s + self.recompute_s
 
     @property
     def total_s(self) -> Number:
@@ -62,113 +46,50 @@ class Seconds:
         return self.device_s + self.host_s
 
 
-def stage_share(shards: LayerShards, layout: TrainingLayout) -> Number:
-    """Share of the model's layers on the slowest stage: `ceil(L / pp) / L`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """`again_fraction`: share of the forward pass done again; `expert_load`: of the fullest device over the mean."""
 
-    Trainers place layers evenly by time, so every kind of layer is taken in this share.
-    """
-    total = max(shards.layer_count, 1)
-    return ceil_div(total, np.minimum(layout.pp, total)) / total
-
-
-def context_tokens(layer: LayerShard, job: TrainingJob) -> Number:
-    """Tokens one query looks at on average.
-
-    Half of a causal sequence (all of it without a fused kernel), at most the window of a windowed layer. Recurrent
-    layers work in chunks and count their chunk.
-    """
-    cache = layer.cache
-    whole = job.seq_len * (0.5 if cache.causal and job.flash_attention else 1.0)
-    if cache.kind in FULL_KINDS:
-        return whole
-    if cache.kind in WINDOW_KINDS:
-        return np.minimum(whole, cache.window_tokens or job.seq_len)
-    return np.minimum(whole, STATE_CHUNK_TOKENS)
+    again_fraction: Number = 0.0
+    expert_load: Number = 1.0
 
 
-Triple = tuple[Number, Number, Number]
+NOTHING = Extra()
 
 
-def _gemm(gemm: GemmShard, rows: Number, copies: Number) -> Triple:
-    """FLOPs, bytes and ragged FLOPs. Thin matrices (a router) are not worth a penalty: their bytes say enough."""
-    flops = 2.0 * rows * gemm.rows_out * gemm.cols_in
-    moved = rows * (gemm.rows_out + gemm.cols_in) + copies * gemm.rows_out * gemm.cols_in
-    off = (np.mod(gemm.rows_out, TILE) > 0) | (np.mod(gemm.cols_in, TILE) > 0)
-    return flops, ELEMENT_BYTES * moved, np.where(off, flops, 0.0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Seconds of one forward pass by what it does."""
+
+    gemm_s: Number
+    expert_s: Number
+    attention_s: Number
+    elementwise_s: Number
+    head_s: Number
 
 
-def _sum(parts: list[Triple]) -> Triple:
-    return (
-        sum((part[0] for part in parts), start=0.0),
-        sum((part[1] for part in parts), start=0.0),
-        sum((part[2] for part in parts), start=0.0),
-    )
+def unpacking_s(
+    *, params: Number, passes: Number, packed_bytes: float, wide_bytes: float, bytes_per_s: Number
+) -> Number:
+    """Seconds to bring packed weights back to what is multiplied: `passes params (packed + wide) / bandwidth`.
 
-
-def _attention(layer: LayerShard, job: TrainingJob, tokens: Number) -> Number:
-    cache = layer.cache
-    if cache.kind == "none":
-        return 0.0
-    return 2.0 * tokens * context_tokens(layer, job) * cache.query_heads * (cache.head_dim + cache.value_head_dim)
-
-
-def forward_work(*, shards: LayerShards, layout: TrainingLayout, job: TrainingJob) -> Work:
-    """FLOPs and bytes of one forward pass of one micro-batch on one device of a stage.
-
-    A GEMM of M tokens and a K x N weight is 2 M N K FLOPs and 2 (M N + M K + N K) bytes; attention
-    2 M x context x heads x (key + value dimension). The head, M x vocabulary, is spread over the stages.
+    Each pass reads the packed weight with its scales and writes the wide one; the multiplication's own reading of
+    the wide one is counted there.
 
     Args:
-        shards: one device, laid out with `training_shards`.
-        layout: how the micro-batch is cut: cp cuts its tokens.
-        job: sequence length and micro-batch.
+        params: parameters of the matrices on one device.
+        passes: how often a micro-batch needs each.
+        packed_bytes: bytes of a parameter as it is held, scales included.
+        wide_bytes: bytes of a parameter as it is multiplied.
+        bytes_per_s: what the kernel moves.
+
+    Source: Dettmers et al., QLoRA, 2023, arXiv:2305.14314, section 3: weights are dequantised to 16 bits for each
+    forward and backward pass.
+
+    >>> unpacking_s(params=8e9, passes=3, packed_bytes=0.5, wide_bytes=2.0, bytes_per_s=300e9)
+    0.2
     """
-    tokens = job.tokens_per_micro_batch / layout.cp
-    share = stage_share(shards, layout)
-    gemms, experts, attention = [], [], []
-    for layer in shards.layers:
-        count = layer.count_total * share
-        gemms += [_times(_gemm(gemm, tokens, 1.0), count) for gemm in layer.gemms if gemm.gemm]
-        attention.append(count * _attention(layer, job, tokens))
-        if layer.experts is not None:
-            routed = tokens * layer.experts.per_token
-            experts += [_times(_gemm(one, routed, layer.experts.local), count) for one in layer.experts.gemms]
-    head = _sum([_gemm(gemm, tokens, 1.0) for gemm in shards.outer if gemm.part == "head"])
-    gemm, expert, touched = _sum(gemms), _sum(experts), _touched(shards, layout, job)
-    return Work(
-        gemm_flops=gemm[0],
-        ragged_flops=gemm[2],
-        gemm_bytes=gemm[1],
-        expert_flops=expert[0],
-        expert_bytes=expert[1],
-        attention_flops=sum(attention, start=0.0),
-        elementwise_bytes=tokens * ELEMENT_BYTES * touched[0],
-        routed_bytes=tokens * ELEMENT_BYTES * touched[1],
-        head_flops=head[0] / layout.pp,
-        head_bytes=head[1] / layout.pp,
-    )
-
-
-def _times(part: Triple, count: Number) -> Triple:
-    return part[0] * count, part[1] * count, part[2] * count
-
-
-def _touched(shards: LayerShards, layout: TrainingLayout, job: TrainingJob) -> tuple[Number, Number]:
-    """Elements a token leaves in its layers, evenly over the stages, and those it leaves in routed experts.
-
-    Norms, activations, casts and permutations touch them. Without a fused attention kernel the scores,
-    heads x sequence a token, are among the first.
-    """
-    saved = saved_elements(shards, layout)
-    held = sum((layer.count for layer in shards.layers), start=0.0)
-    even = shards.layer_count * stage_share(shards, layout) / np.maximum(held, 1.0)
-    scores = 0.0 if job.flash_attention else saved.scores * job.seq_len
-    return (saved.stream + saved.inner + scores) * even, saved.routed * even
-
-
-def backward_factor(job: TrainingJob) -> float:
-    """Backward over forward GEMMs: 2 for trained weights (both gradients), 1 where the weights are frozen."""
-    return 1.0 if job.adapts else 2.0
+    return passes * params * (packed_bytes + wide_bytes) / bytes_per_s
 
 
 def micro_batch_seconds(
@@ -178,12 +99,14 @@ def micro_batch_seconds(
     layers: tuple[Number, Number],
     hardware: Hardware,
     coefficients: TrainingCoefficients,
+    extra: Extra = NOTHING,
 ) -> Seconds:
     """Seconds of forward, backward and recomputation of one micro-batch on one device.
 
     `t = FLOPs / (peak x fraction) + bytes / (bandwidth x fraction)` for GEMMs, `FLOPs / (peak x fraction)` for
-    attention (a GEMM like others without a fused kernel), bytes over bandwidth for the rest. The host waits where
-    launching takes longer than computing.
+    attention (a GEMM like others without a fused kernel) and scans, bytes over bandwidth for the rest. The host waits
+    where launching takes longer than computing; kernels ramp up and drain whatever their size, and a layer that
+    routes waits for the host to learn how many tokens each expert gets.
 
     Args:
         work: of one forward pass.
@@ -191,76 +114,55 @@ def micro_batch_seconds(
         layers: layers of the stage, and how many of them route to experts.
         hardware: one device; `gemm_flops_per_s` must hold the job's precision.
         coefficients: fitted fractions and overheads.
+        extra: what is done again, and how unevenly experts are used.
     """
-    peak = hardware.gemm_flops_per_s[job.precision] * coefficients.gemm_fraction
-    bandwidth = hardware.memory_bandwidth_bytes_per_s * coefficients.bandwidth_fraction
+    again_fraction = extra.again_fraction
+    once = _forward(work, job, hardware, coefficients, extra.expert_load)
     passes = 1.0 + backward_factor(job)
-    padded = work.gemm_flops + work.ragged_flops * (1.0 / coefficients.ragged_fraction - 1.0)
-    gemm = padded / peak + work.gemm_bytes / bandwidth
-    expert = work.expert_flops / (peak * coefficients.expert_fraction) + work.expert_bytes / bandwidth
-    reached = coefficients.attention_fraction if job.flash_attention else coefficients.gemm_fraction
-    attention = work.attention_flops / (hardware.attention_flops_per_s * reached)
-    moved = coefficients.elementwise_factor * work.elementwise_bytes + coefficients.routed_factor * work.routed_bytes
-    elementwise = moved / bandwidth
-    again = 1.0 if job.recompute == "full" else 0.0
     light = 1.0 if job.recompute != "none" else 0.0
-    head_peak = hardware.attention_flops_per_s * coefficients.head_fraction
     busy = Seconds(
-        gemm_s=gemm * passes,
-        expert_s=expert * passes,
-        attention_s=attention * (1.0 + ATTENTION_BACKWARD),
-        elementwise_s=elementwise * 3.0,
-        head_s=(work.head_flops / head_peak + work.head_bytes / bandwidth) * passes,
-        recompute_s=(gemm + expert + attention) * again + elementwise * light,
+        gemm_s=once.gemm_s * passes,
+        expert_s=once.expert_s * passes,
+        attention_s=once.attention_s * (1.0 + ATTENTION_BACKWARD),
+        elementwise_s=once.elementwise_s * 3.0,
+        head_s=once.head_s * passes,
+        unpacking_s=_unpacking(work, job, hardware, coefficients, 2.0 + again_fraction),
+        recompute_s=(once.gemm_s + once.expert_s + once.attention_s) * again_fraction + once.elementwise_s * light,
         host_s=0.0,
     )
-    launched = (layers[0] * coefficients.layer_s + layers[1] * coefficients.moe_layer_s) * (3.0 + again)
-    return Seconds(
-        gemm_s=busy.gemm_s,
-        expert_s=busy.expert_s,
-        attention_s=busy.attention_s,
-        elementwise_s=busy.elementwise_s,
-        head_s=busy.head_s,
-        recompute_s=busy.recompute_s,
-        host_s=np.maximum(launched - busy.device_s, 0.0),
+    launched = layers[0] * coefficients.layer_s * (3.0 + again_fraction)
+    idle = (layers[0] * coefficients.kernel_s + layers[1] * coefficients.moe_layer_s) * (3.0 + again_fraction)
+    return replace(busy, host_s=idle + np.maximum(launched - busy.device_s - idle, 0.0))
+
+
+def _forward(work: Work, job: TrainingJob, hardware: Hardware, own: TrainingCoefficients, expert_load: Number) -> Pass:
+    peak = hardware.gemm_flops_per_s[job.precision] * own.gemm_fraction / own.slowdown_factor
+    bandwidth = hardware.memory_bandwidth_bytes_per_s * own.bandwidth_fraction / own.slowdown_factor
+    padded = work.gemm_flops + work.ragged_flops * (1.0 / own.ragged_fraction - 1.0)
+    wide = hardware.attention_flops_per_s / own.slowdown_factor
+    reached = own.attention_fraction if job.flash_attention else own.gemm_fraction
+    attention = work.attention_flops / (wide * reached) + work.scan_flops / (wide * own.scan_fraction)
+    moved = own.elementwise_factor * work.elementwise_bytes + own.routed_factor * work.routed_bytes * expert_load
+    moved = moved + SCORE_ACCESSES * work.score_bytes
+    cast = own.cast_factor * work.cast_bytes if bytes_per_param(job.precision) < NARROW_BYTES else 0.0
+    return Pass(
+        gemm_s=padded / peak + work.gemm_bytes / bandwidth,
+        expert_s=(work.expert_flops / (peak * own.expert_fraction) + work.expert_bytes / bandwidth) * expert_load,
+        attention_s=attention,
+        elementwise_s=(moved + cast) / bandwidth,
+        head_s=work.head_flops / (wide * own.head_fraction) + work.head_bytes / bandwidth,
     )
 
 
-def stage_layers(shards: LayerShards, layout: TrainingLayout) -> tuple[Number, Number]:
-    """Layers of the slowest stage, and how many of them route to experts."""
-    share = stage_share(shards, layout)
-    routing = sum((layer.count_total for layer in shards.layers if layer.experts is not None), start=0)
-    return shards.layer_count * share, routing * share
-
-
-def _uncausal(layer: LayerShard, job: TrainingJob, *, causal: bool) -> float:
-    halved = layer.cache.causal and job.flash_attention
-    if causal:
-        return 1.0 if halved or not layer.cache.causal else 0.5
-    return 2.0 if halved else 1.0
-
-
-def model_flops(*, shards: LayerShards, layout: TrainingLayout, job: TrainingJob, causal: bool = False) -> Number:
-    """FLOPs that one micro-batch of the whole model needs by the definition of MFU, forward and backward.
-
-    `tokens (6 N + 12 layers heads head_dim context)`: N counts the matrices a token meets (embedding look-ups
-    do not multiply, the head does), attention the whole context unless `causal` halves it. Recomputation does not
-    count; a frozen weight counts 4 instead of 6.
-
-    Source: Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", 2022, arXiv:2204.02311, appendix B.
-    """
-    tokens = job.tokens_per_micro_batch
-    active: Number = sum((g.rows_out * g.cols_in for g in shards.outer if g.part == "head"), start=0.0) * layout.tp
-    looked: Number = 0.0
-    for layer in shards.layers:
-        own = sum((g.rows_out * g.cols_in for g in layer.gemms if g.gemm), start=0.0) * layout.tp
-        routed: Number = 0.0
-        if layer.experts is not None:
-            cut = np.maximum(layout.tp / np.maximum(layout.ep, 1.0), 1.0)
-            each = sum((g.rows_out * g.cols_in for g in layer.experts.gemms), start=0.0) * cut
-            routed = each * layer.experts.per_token
-        active = active + layer.count_total * (own + routed)
-        full = context_tokens(layer, job) * _uncausal(layer, job, causal=causal)
-        heads = layer.cache.query_heads * layout.tp * (layer.cache.head_dim + layer.cache.value_head_dim)
-        looked = looked + layer.count_total * 2.0 * full * heads
-    return tokens * (2.0 * active * (1.0 + backward_factor(job)) + 3.0 * looked)
+def _unpacking(work: Work, job: TrainingJob, hardware: Hardware, own: TrainingCoefficients, passes: Number) -> Number:
+    """0 where the base is held as it is multiplied. Embeddings and head stay wide."""
+    packed, wide = bytes_per_param(held_format(job)), bytes_per_param(job.precision)
+    if not job.adapts or packed >= wide:
+        return 0.0
+    return unpacking_s(
+        params=work.frozen_params,
+        passes=passes,
+        packed_bytes=packed,
+        wide_bytes=wide,
+        bytes_per_s=hardware.memory_bandwidth_bytes_per_s * own.dequantise_fraction,
+    )

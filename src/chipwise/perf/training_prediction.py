@@ -16,6 +16,7 @@ COMPUTE_TERMS = (
     "attention_s",
     "elementwise_s",
     "head_s",
+    "unpacking_s",
     "recompute_s",
     "other_passes_s",
     "optimizer_s",
@@ -89,7 +90,7 @@ def efficiencies(terms: StepTerms, *, spread: float) -> CommunicationEfficiency:
 def predict_training(given: TrainingInput) -> TrainingPrediction:
     """The prediction of one scalar question, every figure with the range that held 80 % of left-out sources."""
     arrays: TrainingArrays = step_arrays(given)
-    spread = float(np.asarray(given.coefficients.spread_factor))
+    spread = float(np.asarray(given.spread_factor))
 
     def around(value: Number) -> Range:
         return Range.around(float(np.asarray(value)), factor=spread)

@@ -13,6 +13,9 @@ from chipwise.memory.training_recipes import optimizer_of, recipe_of
 from chipwise.parallelism import Number
 from chipwise.units import Range
 
+WEIGHT_BYTES = 2.0
+HOST_SHARE = 0.5
+
 
 @cache
 def _reliability() -> dict[str, float]:
@@ -59,8 +62,37 @@ def checkpoint_bytes(*, params: float, adapter_params: float = 0.0, job: Trainin
     return params * (held + optimizer.moments * recipe.moment_bytes + optimizer.state_bytes)
 
 
+def final_bytes(*, params: float, adapter_params: float = 0.0, job: TrainingJob) -> float:
+    """Bytes of what a run leaves: weights as stored, or the adapters in fp32; no states of the optimizer.
+
+    >>> job = TrainingJob(method="pretrain", seq_len=4096, micro_batch=1)
+    >>> final_bytes(params=70e9, job=job)
+    140000000000.0
+    """
+    return adapter_params * 4.0 if job.method in ADAPTER_METHODS else params * WEIGHT_BYTES
+
+
+def stall_s(*, size_bytes: Number, chips: Number, write_s: Number, host_bytes: Number) -> Number:
+    """Seconds that training stands for one checkpoint.
+
+    States are copied to host memory, every chip over its own link, and written from there while training goes on:
+    `size / (chips x copy rate)`. Where host memory does not hold the copy beside what runs there (half of it), training
+    stands until all is written.
+
+    Args:
+        size_bytes: of the checkpoint.
+        chips: that copy.
+        write_s: seconds to write it.
+        host_bytes: host memory of all instances.
+
+    Source: PyTorch, "6x faster Async Checkpointing in PyTorch", 2025 (training stands while states are staged).
+    """
+    copied = size_bytes / (chips * _reliability()["checkpoint_copy"])
+    return np.where(size_bytes <= HOST_SHARE * host_bytes, np.minimum(copied, write_s), write_s)
+
+
 def checkpoint_interval_s(*, write_s: Number, mtbf_s: Number) -> Number:
-    """The interval that loses least: `sqrt(2 x write x MTBF)`.
+    """The interval that loses least: `sqrt(2 x write x MTBF)`, where training stands `write` seconds for each.
 
     Source: Young, "A first order approximation to the optimum checkpoint interval", Communications of the ACM 17(9),
     1974.
@@ -71,10 +103,13 @@ def checkpoint_interval_s(*, write_s: Number, mtbf_s: Number) -> Number:
     return np.sqrt(2.0 * write_s * np.asarray(mtbf_s))
 
 
-def goodput_fraction(*, write_s: Number, interval_s: Number, mtbf_s: Number, restart_s: Number) -> Number:
-    """Share of the time that trains: what is left after writing checkpoints, work lost and restarts.
+def goodput_fraction(
+    *, write_s: Number, interval_s: Number, mtbf_s: Number, restart_s: Number, lag_s: Number = 0.0
+) -> Number:
+    """Share of the time that trains: what is left after standing for checkpoints, work lost and restarts.
 
-    `1 / (1 + write / interval + (interval / 2 + restart) / MTBF)`; half an interval is lost on average.
+    `1 / (1 + write / interval + (interval / 2 + lag + restart) / MTBF)`; half an interval is lost on average, and what
+    was trained while the last checkpoint was still being written (`lag`).
 
     Source: Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future Generation
     Computer Systems 22(3), 2006 (first order).
@@ -82,7 +117,7 @@ def goodput_fraction(*, write_s: Number, interval_s: Number, mtbf_s: Number, res
     >>> round(float(goodput_fraction(write_s=50.0, interval_s=1000.0, mtbf_s=10_000.0, restart_s=0.0)), 4)
     0.9091
     """
-    lost = write_s / interval_s + (interval_s / 2.0 + restart_s) / np.asarray(mtbf_s)
+    lost = write_s / interval_s + (interval_s / 2.0 + lag_s + restart_s) / np.asarray(mtbf_s)
     return 1.0 / (1.0 + lost)
 
 

@@ -33,6 +33,8 @@ _NAMES = {
     "gather": "weight gathering",
     "bubble": "pipeline bubble",
     "rollout": "generation",
+    "loop": "reinforcement loop",
+    "unpacking": "unpacking the base",
     "host": "host",
 }
 _LEAST_SHOWN = 0.01

@@ -22,7 +22,7 @@ BOUND = {
     "gemm_s": "compute", "expert_s": "compute", "attention_s": "compute", "head_s": "compute",
     "recompute_s": "compute", "other_passes_s": "compute", "elementwise_s": "bandwidth", "optimizer_s": "bandwidth",
     "unpacking_s": "bandwidth", "rollout_s": "bandwidth",
-    "host_s": "overhead", "overhead_s": "overhead", "bubble_s": "overhead",
+    "host_s": "overhead", "overhead_s": "overhead", "bubble_s": "overhead", "loop_s": "overhead",
 }  # fmt: skip
 SPREAD_OF_SHARE = ("mfu_fraction", "hfu_fraction")
 
@@ -96,9 +96,6 @@ def training_object(row: Row) -> dict[str, Any]:
     arrays = row.trial.arrays
     seconds = {name: row.of(arrays.terms, name) for name in term_seconds(arrays.terms)}
     terms = StepTerms(**seconds)
-    unpacking_s = float(row.trial.unpacking_s[row.row])
-    if unpacking_s > 0:
-        seconds |= {"elementwise_s": seconds["elementwise_s"] - unpacking_s, "unpacking_s": unpacking_s}
     ranged = {
         name: Range.around(row.of(arrays, name), factor=row.spread_factor)
         for name in ("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)

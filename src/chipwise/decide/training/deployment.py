@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.cost import sold_instances
 from chipwise.decide.advice import Discouraged, Parallelism
-from chipwise.decide.training.dequantisation import held_format
+from chipwise.memory.training_activations import held_format
 from chipwise.units import Range
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Figures of this room: how fast a 4-bit base is unpacked, and how far a fleet may grow."""
+"""Figures of this room: how far a fleet may grow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ COLUMNS = ("key", "value", "unit", "kind", "source", "where", "read_on")
 @cache
 def _values() -> dict[str, float]:
     return {row[0]: float(row[1]) for _, row in read_rows(DATA / "training.csv", COLUMNS)}
-
-
-def dequantise_fraction() -> float:
-    """Share of a chip's memory bandwidth that unpacking a 4-bit base was seen to reach."""
-    return _values()["dequantise_fraction"]
 
 
 def scaling_floor_fraction() -> float:

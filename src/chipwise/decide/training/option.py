@@ -73,7 +73,7 @@ def training_option(question: Question, deployment: TrainingDeployment, rank: in
             *deployment.discouraged_by,
             *discouraged(checks, 1.0 - training["communication_efficiency"].overall.mid),
         ),
-        evidence="calibrated",
+        evidence=deployment.trial.evidence(deployment.row),
     )
 
 
@@ -100,7 +100,7 @@ def _performance(deployment: TrainingDeployment, training: dict[str, Any], memor
         "other": None,
         "memory": memory,
         "watts": None,
-        "evidence": "calibrated",
+        "evidence": deployment.trial.evidence(deployment.row),
         "warnings": [],
     }
 
@@ -126,6 +126,7 @@ def _settings(question: Question, deployment: TrainingDeployment) -> dict[str, A
     return {
         "method": run.method,
         "micro_batch": way.micro_batch,
+        "virtual_stages": way.vp,
         "global_batch": round(run.global_batch),
         "seq_len": round(run.seq_len),
         "optimizer": run.optimizer,
@@ -176,7 +177,8 @@ def _reasons(question: Question, deployment: TrainingDeployment, training: dict[
     yield f"{show_count(run.tokens)} tokens in {show_seconds(took.mid)} ({span})"
     lost = 1.0 - course.goodput_fraction
     start = f"{show_seconds(course.start_s)} to start (assumed: as a restart)"
-    yield f"of it {start}, and {lost:.1%} of the rest for checkpoints, failures and what they lose"
+    end = f"{show_seconds(course.finish_s)} to write what is left"
+    yield f"of it {start}, {end}, and {lost:.1%} of the rest for checkpoints, failures and what they lose"
     deadline_s = user_bars(question).deadline_s
     if deadline_s is not None:
         yield f"deadline {show_seconds(deadline_s)}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Demand
 from chipwise.decide.serving.evaluate import evaluate
-from chipwise.decide.serving.seats import Seat, at_precision, layouts_of, seat_of
+from chipwise.decide.serving.seats import at_precision, layouts_of, seat_of, spanning_layouts
 from chipwise.decide.training.roles import GENERATING
+from chipwise.perf.training_rollout import generation_s
 from chipwise.precision import legal_precisions
 
 if TYPE_CHECKING:
@@ -20,29 +21,59 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from chipwise.decide.platforms import Platform
-    from chipwise.decide.question import Question
+    from chipwise.decide.question import Question, TrainingDemand
+    from chipwise.decide.serving.evaluate import Evaluated
     from chipwise.decide.training.trials import Way
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast the replicas of each layout of a platform generate: an array a field, a layout an element."""
+
+    alone_s: NDArray[np.float64]
+    full_s: NDArray[np.float64]
+    limit: NDArray[np.float64]
+    devices: NDArray[np.float64]
+
+
+def mean_tokens(run: TrainingDemand) -> float | None:
+    """Prompt and answer of a mean sequence; None where nothing is generated."""
+    if run.method not in GENERATING or run.osl_tokens is None:
+        return None
+    return min(run.seq_len, (run.isl_tokens or 0.0) + run.osl_tokens)
+
+
 def rollout_seconds(question: Question, ways: Sequence[Way]) -> NDArray[np.float64] | None:
-    """Generation time of a step, by row: answers x their length over the devices' best offline rate.
+    """Generation time of a step, by row: until the longest of its answers ends, in the layout that ends first.
 
     Returns:
         None where the method generates nothing; infinite where the platform cannot serve the model.
     """
-    demand = question.training
-    if demand.method not in GENERATING or demand.osl_tokens is None:
+    run = question.training
+    if mean_tokens(run) is None:
         return None
-    wanted = demand.global_batch * demand.osl_tokens
-    rates = {id(way.platform): 0.0 for way in ways}
-    for platform in {id(way.platform): way.platform for way in ways}.values():
-        rates[id(platform)] = tokens_per_s_per_device(question, platform)
-    with np.errstate(divide="ignore"):
-        return np.array([np.float64(wanted) / (rates[id(way.platform)] * way.devices) for way in ways])
+    paces = {id(way.platform): way.platform for way in ways}
+    known = {key: pace_of(question, platform) for key, platform in paces.items()}
+    return np.array([_seconds(run, known[id(way.platform)], way.devices) for way in ways])
 
 
-def tokens_per_s_per_device(question: Question, platform: Platform) -> float:
-    """The best offline rate of generation on one device of a platform; 0 where it cannot serve the model."""
+def _seconds(run: TrainingDemand, pace: Pace | None, devices: int) -> float:
+    if pace is None:
+        return float("inf")
+    mean = run.osl_tokens or 1.0
+    each: Any = generation_s(
+        answers=run.global_batch * pace.devices / devices,
+        mean_tokens=mean,
+        longest_tokens=max(run.seq_len - (run.isl_tokens or 0.0), mean),
+        alone_s=pace.alone_s,
+        full_s=pace.full_s,
+        limit=pace.limit,
+    )
+    return float(np.min(np.where(pace.devices <= devices, each, np.inf)))
+
+
+def pace_of(question: Question, platform: Platform) -> Pace | None:
+    """How fast a platform generates with the model as it is trained; None where it cannot serve it."""
     option = legal_precisions(question.model)[0]
     model = at_precision(question.model, option)
     run = question.training
@@ -54,18 +85,22 @@ def tokens_per_s_per_device(question: Question, platform: Platform) -> float:
     )
     seat = seat_of(replace(question, demand=demand), platform, model, option)
     if isinstance(seat, Refusal):
-        return 0.0
-    return _best_rate(seat, demand, question)
+        return None
+    for layouts in (layouts_of(seat, model), spanning_layouts(seat, model)):
+        evaluated, _ = evaluate(model, option, layouts, demand) if layouts else (None, [])
+        if evaluated is not None:
+            return _pace(evaluated)
+    return None
 
 
-def _best_rate(seat: Seat, demand: Demand, question: Question) -> float:
-    option = legal_precisions(question.model)[0]
-    model = at_precision(question.model, option)
-    layouts = layouts_of(seat, model)
-    evaluated, _ = evaluate(model, option, layouts, demand) if layouts else (None, [])
-    if evaluated is None:
-        return 0.0
-    rates = np.broadcast_to(evaluated.prediction.output_tokens_per_s, evaluated.miss.shape)[:, 0]
-    replicas = np.array([float(one.replicas_per_unit) for one in evaluated.packings])
-    devices = np.array([float(one.devices) for one in evaluated.layouts])
-    return float(np.max(rates / (replicas * devices)))
+def _pace(evaluated: Evaluated) -> Pace:
+    columns = {
+        name: np.broadcast_to(getattr(evaluated.prediction, name), evaluated.miss.shape)[:, 0]
+        for name in ("isolated_tpot_s", "tpot_s", "running")
+    }
+    return Pace(
+        alone_s=columns["isolated_tpot_s"],
+        full_s=columns["tpot_s"],
+        limit=columns["running"],
+        devices=np.array([float(one.devices) for one in evaluated.layouts]),
+    )

@@ -27,12 +27,14 @@ BYTES_PER_STATE = 12.0
 class Course:
     """How a run goes by the clock. `duration_s` is all that is paid for, and what every other figure follows from.
 
-    `work_s` trains; `goodput_fraction` is its share of the time after the start. `interruptions` are Spot's, over the
+    `work_s` trains; `goodput_fraction` is its share of the time between the start and `finish_s`, which writes what is
+    left. `interruptions` are Spot's, over the
     whole run (None: not Spot, or no rate is printed).
     """
 
     work_s: float
     start_s: float
+    finish_s: float
     goodput_fraction: float
     checkpoint_bytes: float
     checkpoint_interval_s: float
@@ -40,14 +42,16 @@ class Course:
     interruptions: Range | None
 
 
-def duration_s(*, work_s: float, goodput_fraction: float, start_s: float, spread_factor: float) -> Range:
-    """Seconds from the first to the last that is paid: `start + work / goodput`; only the work is uncertain.
+def duration_s(
+    *, work_s: float, goodput_fraction: float, start_s: float, finish_s: float, spread_factor: float
+) -> Range:
+    """Seconds from the first to the last that is paid: `start + work / goodput + finish`; only the work is uncertain.
 
-    >>> duration_s(work_s=900.0, goodput_fraction=0.9, start_s=600.0, spread_factor=2.0)
+    >>> duration_s(work_s=900.0, goodput_fraction=0.9, start_s=500.0, finish_s=100.0, spread_factor=2.0)
     Range(low=1100.0, mid=1600.0, high=2600.0)
     """
-    work = Range.around(work_s / goodput_fraction, factor=spread_factor)
-    return Range(low=start_s + work.low, mid=start_s + work.mid, high=start_s + work.high)
+    work, rest = Range.around(work_s / goodput_fraction, factor=spread_factor), start_s + finish_s
+    return Range(low=rest + work.low, mid=rest + work.mid, high=rest + work.high)
 
 
 def time_between_stops_s(*, mtbf_s: float, interruptions_per_s: float) -> float:
@@ -63,39 +67,73 @@ def course_of(question: Question, trial: Trial, row: int, instance: Instance, qu
     """The course of one row on one size.
 
     A start takes what the table of failures gives a restart: nothing that was read times boot, loading or the first
-    compilation apart. A checkpoint is written at the interval that loses least, and at the latest when the run ends.
+    compilation apart. Checkpoints are written beside the training, at the interval that loses least and no sooner than
+    the one before is written; a run that ends earlier writes none. What is left at the end is written in full.
     """
     way = trial.ways[row]
-    size_bytes = checkpoint_bytes(question, trial, row)
-    write_s = checkpoint_write_s(size_bytes=size_bytes, clients=way.nodes)
+    saved = _saves(question, trial, row, instance)
     monthly = spot_interruptions(question, instance, quote)
     per_s = 0.0 if monthly is None else monthly.mid * way.nodes / SECONDS_PER_MONTH
     mtbf_s = float(run_arithmetic.mean_time_between_failures_s(way.nodes * (instance.chips or 1)))
     stops_s = time_between_stops_s(mtbf_s=mtbf_s, interruptions_per_s=per_s)
     work_s = question.training.tokens / trial.value(row, "tokens_per_s")
-    best_s = float(run_arithmetic.checkpoint_interval_s(write_s=write_s, mtbf_s=stops_s))
-    interval_s, restart_s = min(best_s, work_s), run_arithmetic.restart_s()
+    best_s = float(run_arithmetic.checkpoint_interval_s(write_s=saved.stall_s, mtbf_s=stops_s))
+    interval_s, restart_s = min(max(best_s, saved.write_s), work_s), run_arithmetic.restart_s()
+    between = interval_s < work_s
     good = float(
-        run_arithmetic.goodput_fraction(write_s=write_s, interval_s=interval_s, mtbf_s=stops_s, restart_s=restart_s)
+        run_arithmetic.goodput_fraction(
+            write_s=saved.stall_s if between else 0.0,
+            interval_s=interval_s,
+            mtbf_s=stops_s,
+            restart_s=restart_s,
+            lag_s=saved.write_s if between else 0.0,
+        )
     )
-    took = duration_s(work_s=work_s, goodput_fraction=good, start_s=restart_s, spread_factor=trial.spread_factor(row))
+    took = duration_s(
+        work_s=work_s,
+        goodput_fraction=good,
+        start_s=restart_s,
+        finish_s=saved.finish_s,
+        spread_factor=trial.spread_factor(row),
+    )
     return Course(
         work_s=work_s,
         start_s=restart_s,
+        finish_s=saved.finish_s,
         goodput_fraction=good,
-        checkpoint_bytes=size_bytes,
+        checkpoint_bytes=saved.size_bytes,
         checkpoint_interval_s=interval_s,
         duration_s=took,
         interruptions=None if monthly is None else monthly.scaled(way.nodes * took.mid / SECONDS_PER_MONTH),
     )
 
 
-def checkpoint_bytes(question: Question, trial: Trial, row: int) -> float:
-    """Weights and optimizer states as they are written: of all parameters, or of the adapters alone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saves:
+    """A checkpoint's bytes, seconds to write it, seconds that training stands for it; seconds of the final write."""
+
+    size_bytes: float
+    write_s: float
+    stall_s: float
+    finish_s: float
+
+
+def _saves(question: Question, trial: Trial, row: int, instance: Instance) -> Saves:
     job, way = trial.job, trial.ways[row]
     held = trial.memory_of(row, "adapters_bytes") if job.adapts else 0.0
     adapters = held / way.platform.chip.cores * way.tp * way.pp / BYTES_PER_STATE
-    return run_arithmetic.checkpoint_bytes(params=float(question.model.params_total), adapter_params=adapters, job=job)
+    params = float(question.model.params_total)
+    size_bytes = run_arithmetic.checkpoint_bytes(params=params, adapter_params=adapters, job=job)
+    left_bytes = run_arithmetic.final_bytes(params=params, adapter_params=adapters, job=job)
+    write_s = checkpoint_write_s(size_bytes=size_bytes, clients=way.nodes)
+    stall_s = run_arithmetic.stall_s(
+        size_bytes=size_bytes,
+        chips=way.nodes * (instance.chips or 1),
+        write_s=write_s,
+        host_bytes=way.nodes * float(instance.ram_bytes or 0),
+    )
+    finish_s = checkpoint_write_s(size_bytes=left_bytes, clients=way.nodes)
+    return Saves(size_bytes=size_bytes, write_s=write_s, stall_s=float(stall_s), finish_s=finish_s)
 
 
 def checkpoint_write_s(*, size_bytes: float, clients: int) -> float:

@@ -1,10 +1,10 @@
-"""Experts that are not asked evenly: what a step would take if one rank got what serving runs show."""
+"""Experts that are not asked evenly: what the fullest rank costs a step."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chipwise.perf.parameters import parameters_for
+from chipwise.perf.training_coefficients import training_coefficients
 from chipwise.units import show_seconds
 
 if TYPE_CHECKING:
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 def skew_words(deployment: TrainingDeployment, training: dict[str, Any]) -> str | None:
     """The risk in one sentence; None where no rank has experts of its own.
 
-    A step counts experts as asked evenly, as the losses that balance them aim at.
+    A step waits for the fullest rank, counted as runs that force nothing show it.
     """
-    way = deployment.way
+    way, laid = deployment.way, deployment.trial
     if way.ep == 1:
         return None
-    chip = way.platform.chip
-    links = parameters_for(chip=chip.id, generation=chip.architecture, engine="", fabric="nvswitch")
-    skew = float(links.expert_imbalance)
+    generation = way.platform.chip.architecture
+    own = training_coefficients(generation=generation, precision=laid.job.precision, trainer=laid.scheme.trainer)
+    load = float(own.imbalance_factor)
     seconds = next(float(term["seconds"]) for term in training["terms"] if term["op"] == "expert")
-    step = training["step_s"].mid
     return (
-        f"expert skew: experts are counted as asked evenly; were the fullest of {way.ep} ranks asked {skew:.2f} times "
-        f"its share, as serving runs show, their {show_seconds(seconds)} of a step of {show_seconds(step)} would be "
-        f"{show_seconds(seconds * skew)}"
+        f"expert skew: the fullest of {way.ep} ranks is counted as asked {load:.2f} times its share (fitted): its "
+        f"experts take {show_seconds(seconds)} of a step of {show_seconds(training['step_s'].mid)}, and would take "
+        f"{show_seconds(seconds / load)} asked evenly"
     )

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.decide.training.dequantisation import step_unpacking_s, with_unpacking
 from chipwise.decide.training.roles import roles_of
+from chipwise.decide.training.rollout import mean_tokens
 from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
 from chipwise.parallelism import tp_problem
 from chipwise.perf.hardware import hardware_of, stack
 from chipwise.perf.parameters import stack_parameters
+from chipwise.perf.ranges import Evidence
 from chipwise.perf.training import Rollout, TrainingArrays, TrainingInput, step_arrays
-from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients
+from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients, training_evidence
 from chipwise.perf.training_communication import Fabric, training_fabric
+from chipwise.perf.training_rollout import loop_factor, loop_spread_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,12 +47,13 @@ TRAIN_FORMAT = "bf16"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One row: scalars."""
+    """One row: scalars. `vp` chunks of layers make a pipeline stage (interleaving)."""
 
     platform: Platform
     nodes: int
     tp: int
     pp: int
+    vp: int = 1
     ep: int
     dp: int
     micro_batch: int
@@ -72,10 +75,8 @@ class Trial:
     asked: TrainingMemoryInput
     memory: TrainingMemoryAnswer
     arrays: TrainingArrays
-    coefficients: TrainingCoefficients
+    spread_factors: Floats
     short_bytes: Floats
-    unpacking_s: Floats
-    """Seconds of a step on unpacking a base of few bits; they are part of `arrays.terms.elementwise_s`."""
 
     def memory_of(self, row: int, name: str) -> float:
         """One memory term of one row, per chip."""
@@ -87,7 +88,11 @@ class Trial:
 
     def spread_factor(self, row: int) -> float:
         """What a time of one row is multiplied and divided by for its range."""
-        return float(np.broadcast_to(self.coefficients.spread_factor, (len(self.ways),))[row])
+        return float(self.spread_factors[row])
+
+    def evidence(self, row: int) -> Evidence:
+        """What backs the prediction of one row."""
+        return training_evidence(generation=self.ways[row].platform.chip.architecture, precision=TRAIN_FORMAT)
 
     @property
     def job(self) -> TrainingJob:
@@ -97,7 +102,7 @@ class Trial:
     def asked_of(self, row: int) -> TrainingMemoryInput:
         """The memory question of one row, in scalars."""
         job = replace(self.job, **_at(self.job, ("micro_batch", "micro_batches"), row))
-        layout = replace(self.asked.layout, **_at(self.asked.layout, ("tp", "pp", "ep", "dp", "cp"), row))
+        layout = replace(self.asked.layout, **_at(self.asked.layout, ("tp", "pp", "vp", "ep", "dp", "cp"), row))
         return replace(self.asked, job=job, layout=layout)
 
 
@@ -119,7 +124,16 @@ def ways_of(question: Question, platform: Platform, trainers: Trainers, scheme: 
             for ep in _expert_degrees(model, tp * dp, platform.devices):
                 for size in micro:
                     if dp * size <= demand.global_batch:
-                        yield Way(platform=platform, nodes=count, tp=tp, pp=pp, ep=ep, dp=dp, micro_batch=size)
+                        way = Way(platform=platform, nodes=count, tp=tp, pp=pp, ep=ep, dp=dp, micro_batch=size)
+                        yield from _interleaved(way, model.layer_count, demand.global_batch)
+
+
+def _interleaved(way: Way, layers: int, global_batch: float) -> Iterator[Way]:
+    """A way with its stages whole and, where micro-batches come in whole rounds of stages, dealt layer by layer."""
+    yield way
+    rounds = global_batch / (way.dp * way.micro_batch * way.pp)
+    if way.pp > 1 and layers % way.pp == 0 and rounds == int(rounds):
+        yield replace(way, vp=layers // way.pp)
 
 
 def _splits(model: ModelSpec, platform: Platform, trainers: Trainers, scheme: Scheme) -> list[tuple[int, int]]:
@@ -164,7 +178,7 @@ def _column(values: Sequence[float]) -> Floats:
 
 
 def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
-    names = ("tp", "pp", "ep", "dp", "cp")
+    names = ("tp", "pp", "vp", "ep", "dp", "cp")
     degrees: dict[str, Any] = {name: _column([float(getattr(way, name)) for way in ways]) for name in names}
     return TrainingLayout(shard=scheme.shard, **degrees)
 
@@ -229,25 +243,26 @@ def trial(
     cores = _column([float(way.platform.chip.cores) for way in ways])
     capacity = _column([way.platform.device_memory_bytes for way in ways]) * cores
     memory = size_training(asked, capacity_bytes=capacity, devices_per_chip=cores)
-    coefficients = _coefficients(scheme, ways)
+    mean = mean_tokens(question.training)
     given = TrainingInput(
         model=question.model,
         layout=layout,
-        job=job,
+        job=job if mean is None else replace(job, seq_len=mean),
         fabric=_fabric(scheme, ways),
-        coefficients=coefficients,
+        coefficients=_coefficients(scheme, ways),
         devices_per_chip=cores,
-        rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s),
+        rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s, loop_factor=loop_factor()),
     )
-    unpacking_s = step_unpacking_s(given)
+    spread = given.spread_factor
+    if rollout_s is not None:
+        spread = np.maximum(spread, loop_spread_factor(mixture=any(layer.experts for layer in question.model.layers)))
     return Trial(
         scheme=scheme,
         recompute=recompute,
         ways=ways,
         asked=asked,
         memory=memory,
-        arrays=with_unpacking(step_arrays(given), unpacking_s),
-        coefficients=coefficients,
+        arrays=step_arrays(given),
+        spread_factors=np.broadcast_to(spread, (len(ways),)),
         short_bytes=np.broadcast_to(memory.shortfall_bytes, (len(ways),)),
-        unpacking_s=np.broadcast_to(unpacking_s, (len(ways),)),
     )
