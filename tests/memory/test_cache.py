@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chipwise.memory import (
     MemoryProfile,
+    cache_bytes_per_token,
     cache_kinds,
     cache_layout,
     longest_context,
@@ -153,6 +154,22 @@ def test_an_indexer_keeps_8_bit_keys_beside_the_latent(latent: ModelSpec) -> Non
     (plain,) = cache_kinds(shard(latent, Split()).layers, element_bytes=2.0, profile=profile)
     (indexed,) = cache_kinds(shard(sparse, Split()).layers, element_bytes=2.0, profile=profile)
     assert indexed.bytes_per_token - plain.bytes_per_token == 128 + 4
+
+
+def test_a_compressed_past_is_kept_beside_its_window(windowed: ModelSpec) -> None:
+    """DeepSeek-V4: a window of 128 latents of 512, and one latent and one 8-bit index key of 128 every 4 tokens."""
+    near = windowed.layers[0]
+    latent = replace(
+        near.attention, kv_heads=1, head_dim=512, value_head_dim=512, window_tokens=128, values_cached=False
+    )
+    past = replace(latent, compressed_every=4, indexer_dim=128, sparse_tokens=512)
+    spec = replace(windowed, layers=(replace(near, attention=past),))
+    window, growing = cache_kinds(
+        shard(spec, Split(tp=8)).layers, element_bytes=2.0, profile=memory_profile("vllm", "0.19.0")
+    )
+    assert (window.bytes_per_token, window.window_tokens) == (512 * 2, 128)
+    assert (growing.bytes_per_token, growing.window_tokens) == ((512 * 2 + 128 + 4) / 4, None)
+    assert cache_bytes_per_token(shard(spec, Split()), element_bytes=2.0) == 13 * 512 * 2 / 4
 
 
 def test_a_state_stretches_the_blocks_of_the_widest_attention(hybrid: ModelSpec) -> None:

@@ -268,3 +268,37 @@ def test_a_silent_dtype_is_said() -> None:
     assert spec.dtype is None
     assert any("dtype" in warning for warning in spec.warnings)
     assert {weight.format for weight, _ in read({**config, "dtype": "float32"}).all_weights()} == {"fp32"}
+
+
+V4: dict[str, Any] = {
+    "model_type": "deepseek_v4",
+    "architectures": ["DeepseekV4ForCausalLM"],
+    "hidden_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 32,
+    "q_lora_rank": 16,
+    "o_lora_rank": 16,
+    "o_groups": 2,
+    "hc_mult": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "moe_intermediate_size": 32,
+    "vocab_size": 1000,
+    "sliding_window": 128,
+    "compress_ratios": [0, 4, 128, 0],
+    "index_n_heads": 2,
+    "index_head_dim": 8,
+    "index_topk": 16,
+    "dtype": "bfloat16",
+}
+
+
+def test_a_compressed_past_grows_by_one_entry_in_so_many_tokens() -> None:
+    """One head of 32 is key and value: 32/4 and 32/128 elements a token, and three windows of 128."""
+    spec = read(V4)
+    assert spec.kv_bytes_per_token() == 2 * (32 / 4 + 32 / 128)
+    assert spec.state_bytes_per_sequence() == 2 * 3 * 128 * 32
+    assert [layer.attention.compressed_every for layer in spec.layers] == [None, 4, 128]

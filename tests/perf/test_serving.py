@@ -210,6 +210,24 @@ def test_terms_add_up(ask: Ask, fitted: Parameters, kind: str, engine_mixes: flo
     assert all(float(term.prefill_s) >= -1e-12 and float(term.decode_s) >= -1e-12 for term in terms)
 
 
+def test_a_compressed_past_is_read_by_the_entry(ask: Ask, dense: ModelSpec, ideal: Parameters) -> None:
+    """Longer contexts cost a windowed layer nothing, one with a compressed past a quarter of a full one, if unpicked."""
+
+    def attention_s(context: int, **shape: Any) -> float:
+        layer = dense.layers[0]
+        spec = replace(dense, layers=(replace(layer, attention=replace(layer.attention, **shape)),))
+        terms = serving_terms(ask(load("single", isl=context), model=spec, parameters=ideal))
+        return sum(float(term.decode_s) for term in terms if term.operation == "attention")
+
+    window: dict[str, Any] = {"kind": "sliding", "window_tokens": 128, "values_cached": False}
+    full, near = attention_s(100_000) - attention_s(50_000), attention_s(100_000, **window)
+    assert near == pytest.approx(attention_s(50_000, **window))
+    past = {**window, "compressed_every": 4}
+    # Half the elements (keys are the values), a quarter of the entries.
+    assert attention_s(100_000, **past) - attention_s(50_000, **past) == pytest.approx(full / 8)
+    assert attention_s(100_000, **past, sparse_tokens=512) == pytest.approx(near * (128 + 512) / 128)
+
+
 def test_what_binds_has_a_name(ask: Ask) -> None:
     def bound(question: ServingInput) -> list[str]:
         return bound_by(question, predict_serving(question), serving_terms(question))

@@ -39,3 +39,14 @@ def test_a_window_bounds_the_cache(dense: ModelSpec) -> None:
     work = work_of(shard(replace(dense, layers=(near,)), Split(tp=1.0)))
     held = cache_bytes_per_sequence(work, context=np.array([64.0, 5000.0]), element_bytes=2.0)
     np.testing.assert_allclose(held, np.array([64.0, 128.0]) * 80 * 2048 * 2)
+
+
+def test_a_compressed_past_adds_an_entry_in_so_many_tokens(dense: ModelSpec) -> None:
+    """Beside a window of 128, 5000 tokens leave 1250 entries, each with an 8-bit index key of 64."""
+    layer = dense.layers[0]
+    past = replace(
+        layer.attention, kind="sliding", window_tokens=128, compressed_every=4, indexer_dim=64, values_cached=False
+    )
+    work = work_of(shard(replace(dense, layers=(replace(layer, attention=past),)), Split(tp=1.0)))
+    held = cache_bytes_per_sequence(work, context=5000.0, element_bytes=2.0)
+    assert float(np.asarray(held)) == 80 * ((128 + 1250) * 1024 * 2 + 1250 * 64)

@@ -65,7 +65,7 @@ def _attention(model: ModelSpec) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], int] = {}
     for layer in model.layers:
         one = layer.attention
-        key = (one.kind, one.query_heads, one.kv_heads, one.head_dim, one.window_tokens)
+        key = (one.kind, one.query_heads, one.kv_heads, one.head_dim, one.window_tokens, one.compressed_every)
         rows[key] = rows.get(key, 0) + layer.count
     return [
         {
@@ -75,8 +75,9 @@ def _attention(model: ModelSpec) -> list[dict[str, Any]]:
             "kv_heads": kv_heads,
             "head_dim": head_dim,
             "window_tokens": window,
+            "compressed_every": every,
         }
-        for (kind, query_heads, kv_heads, head_dim, window), layers in rows.items()
+        for (kind, query_heads, kv_heads, head_dim, window, every), layers in rows.items()
     ]
 
 

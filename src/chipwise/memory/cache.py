@@ -64,11 +64,10 @@ def cache_kinds(layers: Iterable[LayerShard], *, element_bytes: Number, profile:
     """The kinds of cache among `layers`, equal ones merged; layers that keep nothing are left out.
 
     MLA latents are padded as the engine version pads them, or kept as full keys and values where it knows no
-    MLA.
+    MLA. A layer with a compressed past beside its window is two kinds.
     """
     kinds: list[CacheKind] = []
-    for layer in layers:
-        kind = _kind(layer, element_bytes=element_bytes, profile=profile)
+    for kind in (kind for layer in layers for kind in _kinds(layer, element_bytes=element_bytes, profile=profile)):
         if not np.any(np.asarray(kind.bytes_per_token) > 0) and not kind.recurrent:
             continue
         for index, known in enumerate(kinds):
@@ -78,6 +77,22 @@ def cache_kinds(layers: Iterable[LayerShard], *, element_bytes: Number, profile:
         else:
             kinds.append(kind)
     return kinds
+
+
+def _kinds(layer: LayerShard, *, element_bytes: Number, profile: MemoryProfile) -> list[CacheKind]:
+    every = layer.cache.compressed_every
+    if not every:
+        return [_kind(layer, element_bytes=element_bytes, profile=profile)]
+    window = replace(layer, cache=replace(layer.cache, indexer_dim=0))
+    past = _kind(
+        replace(layer, cache=replace(layer.cache, kind="full", state_bytes_per_sequence=0)),
+        element_bytes=element_bytes,
+        profile=profile,
+    )
+    return [
+        _kind(window, element_bytes=element_bytes, profile=profile),
+        replace(past, bytes_per_token=past.bytes_per_token / every),
+    ]
 
 
 def _kind(layer: LayerShard, *, element_bytes: Number, profile: MemoryProfile) -> CacheKind:

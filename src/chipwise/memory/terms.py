@@ -79,8 +79,8 @@ def weights_bytes(shards: LayerShards, *, storage: Storage = AS_STORED, whole_to
 def cache_bytes_per_token(shards: LayerShards, *, element_bytes: Number) -> Number:
     """What one more token of context adds on one device, all layers of its stage, before padding.
 
-    Full attention adds its share of the KV heads, MLA its whole latent on every device; windows and states
-    add 0.
+    Full attention adds its share of the KV heads, MLA its whole latent on every device, a compressed past one entry in
+    so many tokens; windows and states add 0.
 
     >>> from chipwise.parallelism import CacheShard, LayerShard, LayerShards, Split
     >>> cache = CacheShard(kind="full", query_heads=64, kv_heads=8, head_dim=128, value_head_dim=128,
@@ -92,8 +92,9 @@ def cache_bytes_per_token(shards: LayerShards, *, element_bytes: Number) -> Numb
     >>> float(cache_bytes_per_token(llama, element_bytes=2.0))
     327680.0
     """
-    growing = (layer for layer in shards.layers if layer.cache.kind in {"full", "mla"})
-    return sum((layer.count * layer.cache.elements_per_token * element_bytes for layer in growing), start=0.0)
+    growing = (layer for layer in shards.layers if layer.cache.kind in {"full", "mla"} or layer.cache.compressed_every)
+    each = (layer.count * layer.cache.elements_per_token / (layer.cache.compressed_every or 1) for layer in growing)
+    return sum((elements * element_bytes for elements in each), start=0.0)
 
 
 def cache_bytes_per_sequence(shards: LayerShards, *, element_bytes: Number) -> Number:

@@ -66,6 +66,10 @@ class Attention:
     A layer that is not `causal` sees all at once and keeps nothing. `indexer_dim` counts the extra elements a token
     that a sparse-attention indexer keeps (0 where there is none), `sparse_tokens` how many past tokens a query then
     reads (None: all).
+
+    `compressed_every`: beside its window the layer keeps one entry for every so many tokens of the whole past (and its
+    indexer one key), which is what grows; `sparse_tokens` then counts such entries. `values_cached` is False where
+    values are the cached keys themselves.
     """
 
     kind: AttentionKind
@@ -79,11 +83,13 @@ class Attention:
     state_bytes_per_sequence: int = 0
     indexer_dim: int = 0
     sparse_tokens: int | None = None
+    compressed_every: int | None = None
+    values_cached: bool = True
     causal: bool = True
 
     @property
     def cache_elements_per_token(self) -> int:
-        """Elements that one token adds to this layer's cache, on all devices together, before padding.
+        """Elements that one token (or one compressed entry) takes in this layer's cache, all devices together, unpadded.
 
         >>> shape = Attention(kind="full", query_heads=64, kv_heads=8, head_dim=128, value_head_dim=128)
         >>> shape.cache_elements_per_token
@@ -94,8 +100,21 @@ class Attention:
         if self.kind == "mla":
             return self.kv_lora_rank + self.rope_head_dim
         if self.kind in {"full", "sliding", "chunked"}:
-            return self.kv_heads * (self.head_dim + self.value_head_dim)
+            return self.kv_heads * (self.head_dim + (self.value_head_dim if self.values_cached else 0))
         return 0
+
+    @property
+    def growing_elements_per_token(self) -> float:
+        """Elements by which this layer's cache grows with every token without end; a window or a state adds none.
+
+        >>> latent = Attention(kind="sliding", query_heads=64, kv_heads=1, head_dim=512, value_head_dim=512,
+        ...                    window_tokens=128, compressed_every=4, values_cached=False)
+        >>> latent.growing_elements_per_token
+        128.0
+        """
+        if self.compressed_every:
+            return self.cache_elements_per_token / self.compressed_every
+        return float(self.cache_elements_per_token) if self.kind in {"full", "mla"} else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +246,7 @@ class ModelSpec:
 
     def kv_bytes_per_token(self, element_bytes: float = 2.0) -> float:
         """What grows with every token, all layers together, before padding: windowed and recurrent layers add 0."""
-        growing = (layer for layer in self.layers if layer.attention.kind in {"full", "mla"})
-        return sum(layer.count * layer.attention.cache_elements_per_token for layer in growing) * element_bytes
+        return sum(layer.count * layer.attention.growing_elements_per_token for layer in self.layers) * element_bytes
 
     def state_bytes_per_sequence(self, element_bytes: float = 2.0) -> float:
         """Windows when full and recurrent states, all layers together."""

@@ -59,7 +59,10 @@ class ExpertShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheShard:
-    """What one layer caches on one device, in elements: a token's share, its window, a sequence's state."""
+    """What one layer caches on one device, in elements: a token's share, its window, a sequence's state.
+
+    `compressed_every`: beside its window, one entry of that size for every so many tokens of the whole past.
+    """
 
     kind: str
     query_heads: Number
@@ -74,6 +77,7 @@ class CacheShard:
     indexer_dim: int
     sparse_tokens: int | None
     causal: bool
+    compressed_every: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +163,7 @@ def _cache_shard(attention: Attention, tp: Number) -> CacheShard:
     kv_heads = ceil_div(attention.kv_heads, tp)
     mla = attention.kind == "mla"
     growing = attention.cache_elements_per_token
-    per_token = growing * np.ones_like(kv_heads) if mla else kv_heads * (attention.head_dim + attention.value_head_dim)
+    per_token = growing * np.ones_like(kv_heads) if mla else kv_heads * (growing / max(attention.kv_heads, 1))
     state_parts = np.minimum(tp, max(attention.kv_heads, 1))
     return CacheShard(
         kind=attention.kind,
@@ -175,6 +179,7 @@ def _cache_shard(attention: Attention, tp: Number) -> CacheShard:
         indexer_dim=attention.indexer_dim,
         sparse_tokens=attention.sparse_tokens,
         causal=attention.causal,
+        compressed_every=attention.compressed_every,
     )
 
 

@@ -71,8 +71,20 @@ def distinct_experts(*, tokens: Number, routed: Number, per_token: Number, local
     return local * (1.0 - idle ** np.maximum(tokens, 0.0))
 
 
+def compressed_entries(*, past: Number, every: int, at_most: int | None) -> Number:
+    """Entries of a compressed past that one query reads: one for `every` tokens, or what its indexer picks of them.
+
+    >>> float(compressed_entries(past=131072.0, every=4, at_most=512))
+    512.0
+    >>> float(compressed_entries(past=131072.0, every=128, at_most=None))
+    1024.0
+    """
+    entries = past / every
+    return entries if at_most is None else np.minimum(entries, at_most)
+
+
 def prefill_attention_flops(
-    *, query_heads: Number, head_dims: Number, tokens: Number, past: Number, window: float | None
+    *, query_heads: Number, head_dims: Number, tokens: Number, past: Number, window: Number | None
 ) -> Number:
     """Scores and values of one sequence's `tokens` new tokens over `past` earlier ones, causal.
 

@@ -111,7 +111,9 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
         size = op.state_bytes(state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=0.0, tokens=tokens)
         roof = op.roofline(flops=0.0, flops_per_s=1.0, size_bytes=size, bytes_per_s=machine.rates.bytes_per_s)
         return _of_roofline("attention", layer.count, roof)
-    window = cache.window_tokens or cache.sparse_tokens
+    window: Number | None = cache.window_tokens or cache.sparse_tokens
+    if cache.compressed_every:
+        window = (cache.window_tokens or 0) + _past_entries(layer, load.prefill_past + each / 2.0)
     flops = op.prefill_attention_flops(
         query_heads=cache.query_heads,
         head_dims=cache.head_dim + cache.value_head_dim,
@@ -129,6 +131,11 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
     return _of_roofline("attention", layer.count * (tokens > 0), roof)
 
 
+def _past_entries(layer: LayerWork, past: Number) -> Number:
+    cache = layer.cache
+    return op.compressed_entries(past=past, every=cache.compressed_every or 1, at_most=cache.sparse_tokens)
+
+
 def _decode_head_dims(layer: LayerWork) -> Number:
     """MLA decodes absorbed: scores over the latent and rotary parts, values over the latent."""
     cache = layer.cache
@@ -141,17 +148,19 @@ def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) ->
     """Attention of the decoding sequences: their caches (or states) are read once."""
     cache, work = layer.cache, machine.work
     sequences = load.decode_sequences / work.dp
-    span = load.decode_context / work.cp
-    if cache.window_tokens is not None:
-        span = np.minimum(span, cache.window_tokens)
+    whole = load.decode_context / work.cp
+    span = whole if cache.window_tokens is None else np.minimum(whole, cache.window_tokens)
+    indexed = whole / cache.compressed_every if cache.compressed_every else span
     read = span if cache.sparse_tokens is None else np.minimum(span, cache.sparse_tokens)
+    if cache.compressed_every:
+        read = span + _past_entries(layer, whole)
     size = op.decode_attention_bytes(
         cache_elements=cache.elements_per_token,
         element_bytes=machine.kv_element_bytes,
         sequences=sequences,
         context=read,
     )
-    size = size + cache.indexer_dim * sequences * span
+    size = size + cache.indexer_dim * sequences * indexed
     size = size + op.state_bytes(
         state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=sequences, tokens=0.0
     )

@@ -9,6 +9,7 @@ import numpy as np
 from chipwise.memory.training_job import TrainingJob, TrainingLayout
 from chipwise.memory.training_shapes import device_params, saved_elements
 from chipwise.parallelism import GemmShard, LayerShard, LayerShards, Number, ceil_div
+from chipwise.perf.operators import compressed_entries
 
 ELEMENT_BYTES = 2.0
 STATE_BYTES = 4.0
@@ -64,7 +65,9 @@ def context_tokens(layer: LayerShard, job: TrainingJob) -> Number:
     if cache.kind in FULL_KINDS:
         return whole
     if cache.kind in WINDOW_KINDS:
-        return np.minimum(whole, cache.window_tokens or job.seq_len)
+        every = cache.compressed_every
+        past = compressed_entries(past=whole, every=every, at_most=cache.sparse_tokens) if every else 0.0
+        return np.minimum(whole, cache.window_tokens or job.seq_len) + past
     return np.minimum(whole, STATE_CHUNK_TOKENS)
 
 

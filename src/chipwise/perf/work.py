@@ -141,6 +141,9 @@ def _signature(layer: LayerShard) -> tuple[object, ...]:
     attention = (
         cache.kind,
         cache.window_tokens,
+        cache.sparse_tokens,
+        cache.compressed_every,
+        cache.indexer_dim,
         cache.head_dim,
         _bytes(cache.query_heads),
         _bytes(cache.kv_heads),
@@ -193,6 +196,8 @@ def cache_bytes_per_sequence(work: Work, *, context: Number, element_bytes: Numb
     for layer in work.layers:
         cache = layer.cache
         tokens = context if cache.window_tokens is None else np.minimum(context, cache.window_tokens)
-        per_token = cache.elements_per_token * element_bytes / work.cp + cache.indexer_dim
-        total = total + layer.count * (per_token * tokens + cache.state_bytes_per_sequence)
+        entries = context / cache.compressed_every if cache.compressed_every else 0.0
+        per_token = cache.elements_per_token * element_bytes / work.cp
+        keys = cache.indexer_dim * (entries if cache.compressed_every else tokens)
+        total = total + layer.count * (per_token * (tokens + entries) + keys + cache.state_bytes_per_sequence)
     return total

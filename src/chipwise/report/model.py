@@ -98,7 +98,9 @@ def _params(model: Answer) -> Line:
 
 
 def _attention(rows: list[Answer]) -> Table:
-    names = ("layers", "query_heads", "kv_heads", "head_dim", "window_tokens")
+    names: tuple[str, ...] = ("layers", "query_heads", "kv_heads", "head_dim", "window_tokens")
+    if any(row.get("compressed_every") for row in rows):
+        names = (*names, "compressed_every")
     columns = (Column(title="kind"), *(Column(title=name.replace("_", " "), right=True) for name in names))
     cells = tuple((line(row["kind"]), *(line(_cell(row.get(name))) for name in names)) for row in rows)
     return Table(columns=columns, rows=cells, indent=1)

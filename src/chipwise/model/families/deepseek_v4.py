@@ -14,7 +14,10 @@ _A = "self_attn"
 
 
 def deepseek_v4(keys: Keys) -> Draft:
-    """Each layer compresses the past by `compress_ratios` (0: window only, 4: with an indexer, 128: heavily)."""
+    """Each layer compresses the past by `compress_ratios` (0: window only, 4: with an indexer, 128: heavily).
+
+    One head of `head_dim` is both key and value, in the window and in the compressed entries.
+    """
     keys.need(("q_lora_rank",), ("o_lora_rank",), ("o_groups",), ("head_dim",))
     size = dims(keys, ffn=False)
     ratios = _ratios(keys, size.layers)
@@ -73,7 +76,9 @@ def _mixer(keys: Keys, size: Dims, ratio: int) -> Block:
         *(_indexer(keys, size, ratio) if ratio == _INDEXED else ()),
     )
     window = keys.maybe("sliding_window")
-    attention = size.heads.attention("sliding", window_tokens=window)
+    attention = replace(
+        size.heads.attention("sliding", window_tokens=window), values_cached=False, compressed_every=ratio or None
+    )
     if ratio == _INDEXED:
         attention = replace(attention, indexer_dim=keys.size("index_head_dim"), sparse_tokens=keys.size("index_topk"))
     return Block(weights=weights, attention=attention)
