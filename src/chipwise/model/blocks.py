@@ -250,6 +250,27 @@ def assemble(
     return grouped(plan, build)
 
 
+def hyper_connections(streams: int, hidden: int, *, outputs: int, scales: int) -> Weights:
+    """What mixes `streams` residual streams around attention and feed-forward: `outputs` weights made from all streams.
+
+    >>> sum(weight.params for weight in hyper_connections(4, 4096, outputs=24, scales=3))
+    786486
+    """
+    return tuple(
+        weight
+        for name in ("attn_hc", "ffn_hc")
+        for weight in (
+            table(f"{name}.fn", outputs, streams * hidden, part="other"),
+            vector(f"{name}.base", outputs + scales, "other"),
+        )
+    )
+
+
+def hyper_head(streams: int, hidden: int) -> Weights:
+    """What makes one stream of all at the end."""
+    return (table("hc_head.fn", streams, streams * hidden, part="other"), vector("hc_head", streams + 1, "other"))
+
+
 def tied(weight: Weight) -> Weight:
     """The same matrix as another: multiplied, but not stored again."""
     return replace(weight, stored=False)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from chipwise.errors import KnowledgeError, near_names
 from chipwise.model.defaults import class_defaults
 from chipwise.model.draft import Draft
-from chipwise.model.families import known_types, reader
+from chipwise.model.families import Reader, known_types, reader
 from chipwise.model.keys import Keys
-from chipwise.model.spec import Tower
+from chipwise.model.spec import Layer, Tower
 
 
 def part_keys(keys: Keys, *names: str, default: str, head: str = "") -> Keys:
@@ -44,7 +45,37 @@ def read_part(keys: Keys) -> Draft:
     read = reader(model_type)
     if read is None:
         raise unknown_type(model_type)
-    return read(keys)
+    return _heterogeneous(keys, read) if keys.mapping("per_layer_config") else read(keys)
+
+
+def _heterogeneous(keys: Keys, read: Reader) -> Draft:
+    """A stack in which `per_layer_config` overrides keys for single layers: each layer as the model it is told to be.
+
+    Source: transformers, `integrations/heterogeneity/configuration_utils.py`.
+
+    Raises:
+        KnowledgeError: a layer skips a part of itself, which is not described.
+        InputError: an override is no object, or its key no layer number.
+    """
+    plain = keys.also(per_layer_config={})
+    base = read(plain)
+    kinds: dict[str, tuple[Mapping[str, Any], set[int]]] = {}
+    for index, override in keys.mapping("per_layer_config").items():
+        if not isinstance(override, Mapping) or not str(index).isdecimal():
+            raise keys.wrong("per_layer_config", {index: override}, "an object for each layer number")
+        if override.get("skip"):
+            raise keys.missing(f"{keys.path}per_layer_config.{index}.skip (which weights a skipped part leaves)")
+        kinds.setdefault(json.dumps(override, sort_keys=True), (override, set()))[1].add(int(index))
+    told = {index for _, indices in kinds.values() for index in indices}
+    layers = _layers_at(base, lambda index: index not in told)
+    for override, indices in kinds.values():
+        layers += _layers_at(read(plain.also(**override)), indices.__contains__)
+    return replace(base, layers=layers)
+
+
+def _layers_at(draft: Draft, keep: Callable[[int], bool]) -> tuple[Layer, ...]:
+    kept = ((layer, tuple(index for index in layer.indices if keep(index))) for layer in draft.layers)
+    return tuple(replace(layer, count=len(indices), indices=indices) for layer, indices in kept if indices)
 
 
 _CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")

@@ -179,3 +179,55 @@ def short_conv(hidden: int, kernel: int, *, bias: bool) -> Block:
         *matrix("conv.out_proj", (hidden, hidden), _PART, bias=bias, units=hidden, cut="in"),
     )
     return Block(weights=weights, attention=recurrent_attention("linear", 0, 0, hidden * kernel * CONV_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kda:
+    """The shape of Kimi delta attention: as many value heads as key heads, of one width. Gates are low-rank or full."""
+
+    hidden: int
+    heads: int
+    dim: int
+    kernel: int
+    full_gate: bool = False
+    full_decay: bool = False
+
+    @property
+    def inner(self) -> int:
+        """Width of all heads."""
+        return self.heads * self.dim
+
+
+def kimi_delta(shape: Kda) -> Block:
+    """Kimi delta attention: Q, K, V through short convolutions, a decay for every channel, a gated norm."""
+    at, inner, heads = "self_attn", shape.inner, shape.heads
+    gate_names = ("g_proj",) if shape.full_gate else ()
+    weights: Weights = (
+        *(
+            weight
+            for name in ("q_proj", "k_proj", "v_proj", *gate_names)
+            for weight in matrix(f"{at}.{name}", (inner, shape.hidden), "attention", units=heads)
+        ),
+        *conv(f"{at}.conv1d", (3 * inner, 1), shape.kernel, bias=False, part="attention"),
+        vector(f"{at}.forget_gate.dt_bias", inner, "attention", units=heads),
+        vector(f"{at}.forget_gate.A_log", heads, "attention", units=heads),
+        *(_full_rank(shape) if shape.full_decay else _low_rank(shape, "f")),
+        *matrix(f"{at}.b_proj", (heads, shape.hidden), "attention", units=heads),
+        *(() if shape.full_gate else _low_rank(shape, "g")),
+        *norm(f"{at}.o_norm", shape.dim),
+        *matrix(f"{at}.o_proj", (shape.hidden, inner), "attention", units=heads, cut="in"),
+    )
+    state = state_bytes(recurrent=inner * shape.dim, channels=3 * inner, kernel=shape.kernel)
+    return Block(weights=weights, attention=recurrent_attention("linear", heads, shape.dim, state))
+
+
+def _full_rank(shape: Kda) -> Weights:
+    return matrix("self_attn.forget_gate.f_proj", (shape.inner, shape.hidden), "attention", units=shape.heads)
+
+
+def _low_rank(shape: Kda, letter: str) -> Weights:
+    at = f"self_attn.{letter}"
+    return (
+        *matrix(f"{at}_a_proj", (shape.dim, shape.hidden), "attention"),
+        *matrix(f"{at}_b_proj", (shape.inner, shape.dim), "attention", units=shape.heads),
+    )

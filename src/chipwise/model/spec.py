@@ -225,8 +225,9 @@ class ModelSpec:
 
     @property
     def params_active(self) -> int:
-        """Parameters one token passes through, embeddings and towers counted."""
-        idle = sum(layer.params - layer.params_active for layer in self.layers)
+        """Parameters one token passes through, embeddings and towers counted: all but the experts not chosen."""
+        beside = (layer for tower in self.towers for layer in tower.layers)
+        idle = sum(layer.params - layer.params_active for layer in (*self.layers, *beside))
         return self.params_total - idle
 
     @property

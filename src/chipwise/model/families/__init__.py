@@ -25,7 +25,7 @@ MODULES: dict[str, str] = {
     "bert": (
         "bert megatron-bert ernie layoutlm roberta xlm-roberta camembert data2vec-text "
         "roberta-prelayernorm xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 "
-        "modernbert nomic_bert"
+        "nomic_bert"
     ),
     "clip": (
         "clap blip-2 blip_2_vision_model clip siglip siglip2 clap_text_model blip_vision_model "
@@ -60,24 +60,30 @@ MODULES: dict[str, str] = {
         "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense "
         "hunyuan_v1_moe dbrx"
     ),
-    "gpt": ("gpt2 gpt-sw3 gpt_bigcode gpt_neo gpt_neox gptj codegen bloom mpt opt biogpt xglm ctrl openai-gpt falcon"),
-    "gpt_oss": "gpt_oss",
+    "gpt": (
+        "gpt2 gpt-sw3 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gptj codegen cpmant bloom mpt opt biogpt xglm ctrl openai-gpt falcon"
+    ),
+    "gpt_oss": "gpt_oss openai_privacy_filter",
     "granite": "granite granitemoe granitemoeshared granitemoehybrid bamba falcon_h1 granite_swa granitemoe_swa",
     "kimi": "kimi_linear bailing_hybrid",
+    "latent": "axk2 hy_v4 hy_v4_vl_text dots3_note_text mistral_large4_text glm5_next_text",
     "layered": "laguna mimo_v2_flash step3p5 afmoe lfm2 lfm2_moe lfm3 llama4_text vaultgemma",
     "llama": (
         "llama mistral ministral ministral3 mixtral cwm helium smollm3 iquestcoder aquila yi "
         "xverse baichuan exaone arcee seed_oss ernie4_5 internlm internlm2 internlm3 bitnet "
-        "nanochat apertus jais2 diffllama doge apertus1p5_text jetmoe"
+        "nanochat apertus jais2 diffllama doge apertus1p5_text jetmoe hyperclovax"
     ),
     "llava": (
         "llava llava_next llava_next_video llava_onevision vipllava gemma3 shieldgemma2 paligemma "
         "mistral3 lighton_ocr idefics2 idefics3 smolvlm internvl internvl_chat lfm2_vl aya_vision "
         "cohere2_vision deepseek_vl llava_llama"
     ),
-    "mamba": "mamba falcon_mamba mamba2 jamba recurrent_gemma rwkv rwkv5",
+    "looped": "dory hrm_text",
+    "mamba": "mamba falcon_mamba mamba2 jamba recurrent_gemma rwkv rwkv5 xlstm",
     "minimax": "minimax minimax_text_01 minimax_m1 minimax_m2 minimax_m3 minimax_m3_vl_text",
     "mixed_vlm": "mixed_vlm",
+    "mixtures": "flint kolibri1 beam aria_text zaya",
+    "modernbert": "modernbert modernbert-decoder ultrabert ultravbert",
     "nemotron": "nemotron_h nemotron-nas nemotron_nas deci",
     "olmo": "olmo_hybrid olmo olmo2 olmo3 olmoe flex_olmo",
     "omni": "qwen2_5_omni qwen2_5_omni_thinker qwen3_omni_moe_thinker",
@@ -86,7 +92,7 @@ MODULES: dict[str, str] = {
         "qwen qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text mimo qwen3 qwen3_vl_text "
         "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text mellum"
     ),
-    "qwen_next": "qwen3_next qwen3_5_moe_text qwen3_5_text",
+    "qwen_next": "qwen3_next qwen3_5_moe_text qwen3_5_text lara_mini jev",
     "qwen_vl": (
         "qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen2_vl_vision "
         "qwen2_5_vl_vision qwen2_5_omni_vision_encoder qwen3_vl_vision qwen3_vl_moe_vision "
@@ -96,6 +102,7 @@ MODULES: dict[str, str] = {
     "pairs": "vision-encoder-decoder speech-encoder-decoder encoder-decoder vision-text-dual-encoder",
     "remote": "multi_modality minicpmv4_6 phi3_v minicpmv deepseek_vl_v2 falcon_perception",
     "sam": "sam",
+    "seq2seq": "nllb-moe switch_transformers t5gemma t5gemma2",
     "swin": "swin swinv2 donut-swin",
     "unet": ("UNet2DConditionModel UNet3DConditionModel ControlNetModel AutoencoderKL StableCascadeUNet"),
     "video": (
@@ -114,7 +121,7 @@ MODULES: dict[str, str] = {
         "kimi_k3 minimax_m3_vl step3p7"
     ),
     "yolo": "yolo",
-    "zamba": "zamba2",
+    "zamba": "zamba zamba2",
 }
 
 

@@ -258,50 +258,6 @@ def _deberta_head(keys: Keys, h: int) -> Weights:
     return head(keys, h, h, Bert(pooler="SequenceClassification" in keys.head))
 
 
-def modernbert(keys: Keys) -> Draft:
-    """ModernBERT: rotary positions, gated MLP, no biases, windows in two layers of three."""
-    # The first layer has one norm less: the embeddings are normed already.
-    size = dims(keys)
-    bias = keys.flag("attention_bias")
-    shift: NormKind = "layer" if keys.flag("norm_bias") else "rms"
-    every = keys.size("global_attn_every_n_layers", default=3) or 1
-    window = keys.size("local_attention", default=128)
-    weights = attention_weights(size.heads, Projections(bias="qkvo" if bias else "", prefix="attn"))
-    full = size.heads.attention(causal=False)
-    mixers = {
-        "full": Block(weights=(*weights, *norm("attn_norm", size.hidden, shift)), attention=full),
-        "first": Block(weights=weights, attention=full),
-        "window": Block(
-            weights=(*weights, *norm("attn_norm", size.hidden, shift)),
-            attention=replace(full, kind="sliding", window_tokens=window),
-        ),
-    }
-    ffn = Block(weights=mlp(size.hidden, size.ffn, bias=keys.flag("mlp_bias")))
-    plan = [
-        ("first" if index == 0 else "full" if index % every == 0 else "window", "dense") for index in range(size.layers)
-    ]
-    layers = assemble(plan, mixers, {"dense": ffn}, norm("mlp_norm", size.hidden, shift))
-    outer = (
-        table("embeddings.tok_embeddings", size.vocab, size.hidden, units=size.vocab),
-        *norms(("embeddings.norm", "final_norm"), size.hidden, shift),
-        *_modern_head(keys, size.hidden, size.vocab, shift=shift == "layer"),
-    )
-    return encoder(keys, layers, outer, size.hidden)
-
-
-def _modern_head(keys: Keys, h: int, vocab: int, *, shift: bool) -> Weights:
-    name = keys.head
-    if name.endswith("Model") or keys.nested:
-        return ()
-    dense = (
-        *matrix("head.dense", (h, h), "other", bias=keys.flag("classifier_bias")),
-        *norm("head.norm", h, "layer" if shift else "rms"),
-    )
-    if "Classification" in name:
-        return (*dense, *matrix("classifier", (keys.labels, h), "head", bias=True))
-    return (*dense, vector("decoder.bias", vocab, "head"))
-
-
 def nomic_bert(keys: Keys) -> Draft:
     """Nomic Embed: gated MLP without biases, rotary positions."""
     size = dims(keys, ffn_times=4)
@@ -334,6 +290,5 @@ READERS = {
     "albert": albert,
     "deberta": deberta,
     "deberta-v2": deberta,
-    "modernbert": modernbert,
     "nomic_bert": nomic_bert,
 }

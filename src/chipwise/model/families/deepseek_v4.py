@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.model.blocks import Block, Weights, assemble, matrix, norm, norms, table, vector
+from chipwise.model.blocks import Block, Weights, assemble, hyper_connections, hyper_head, matrix, norm, norms, vector
 from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
@@ -23,16 +23,12 @@ def deepseek_v4(keys: Keys) -> Draft:
     ratios = _ratios(keys, size.layers)
     mixers = {str(ratio): _mixer(keys, size, ratio) for ratio in set(ratios)}
     ffns = mixture(keys, size.hidden)
-    hyper = _hyper(keys, size)
+    streams = keys.size("hc_mult")
+    hyper = hyper_connections(streams, size.hidden, outputs=streams * (streams + 2), scales=3)
     plan = [(str(ratio), "moe") for ratio in ratios]
     layers = assemble(plan, mixers, ffns, (*norms(NORM_PAIR, size.hidden), *hyper))
     draft = causal_lm(keys, size, layers)
-    streams = keys.size("hc_mult")
-    mixing = (
-        table("hc_head.fn", streams, streams * size.hidden, part="other"),
-        vector("hc_head", streams + 1, "other"),
-    )
-    return replace(draft, outer=(*draft.outer, *mixing))
+    return replace(draft, outer=(*draft.outer, *hyper_head(streams, size.hidden)))
 
 
 def _ratios(keys: Keys, layers: int) -> tuple[int, ...]:
@@ -45,19 +41,6 @@ def _ratios(keys: Keys, layers: int) -> tuple[int, ...]:
     if len(ratios) < layers:
         raise keys.missing("compress_ratios")
     return ratios[:layers]
-
-
-def _hyper(keys: Keys, size: Dims) -> Weights:
-    streams = keys.size("hc_mult")
-    outputs = streams * (streams + 2)
-    return tuple(
-        weight
-        for name in ("attn_hc", "ffn_hc")
-        for weight in (
-            table(f"{name}.fn", outputs, streams * size.hidden, part="other"),
-            vector(f"{name}.base", outputs + 3, "other"),
-        )
-    )
 
 
 def _mixer(keys: Keys, size: Dims, ratio: int) -> Block:

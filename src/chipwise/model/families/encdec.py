@@ -68,7 +68,8 @@ def decoder_side(side: Side, *, cross_tokens: int = 0, cross: bool = True, cross
     return stack(side.count, weights, attention)
 
 
-def _t5_side(keys: Keys, count: int) -> Side:
+def t5_side(keys: Keys, count: int) -> Side:
+    """One side of a T5."""
     hidden = keys.size("d_model", "hidden_size")
     heads = keys.size("num_heads")
     dim = keys.size("d_kv", default=64)
@@ -88,8 +89,8 @@ def _t5_side(keys: Keys, count: int) -> Side:
 def t5(keys: Keys) -> Draft:
     """T5, mT5, UMT5: relative positions in the first layer (UMT5: in every layer), head tied where v1.0."""
     keys.need(("d_model",), ("num_layers",), ("num_heads",), ("d_ff",), k.VOCAB)
-    encoder = _t5_side(keys, keys.layers("num_layers", "num_hidden_layers"))
-    decoder = _t5_side(keys, keys.layers("num_decoder_layers", "num_layers"))
+    encoder = t5_side(keys, keys.layers("num_layers", "num_hidden_layers"))
+    decoder = t5_side(keys, keys.layers("num_decoder_layers", "num_layers"))
     hidden, vocab = encoder.heads.hidden, keys.size(*k.VOCAB)
     buckets = keys.size("relative_attention_num_buckets", default=32)
     every = keys.text("model_type") == "umt5"

@@ -72,13 +72,8 @@ def _mixer(heads: Heads, kind: str, keys: Keys, *, shared: bool, no: str = "") -
 def gemma4_text(keys: Keys) -> Draft:
     """Gemma 4: global layers have heads of `global_head_dim`, keys that serve as values where `attention_k_eq_v`."""
     size = dims(keys)
-    kv_global = keys.maybe("num_global_key_value_heads")
     k_is_v = keys.flag("attention_k_eq_v")
-    wide = replace(
-        size.heads,
-        dim=keys.size("global_head_dim", default=size.heads.dim),
-        kv=kv_global if kv_global and k_is_v else size.heads.kv,
-    )
+    wide = _global_heads(keys, size.heads, k_is_v=k_is_v)
     first_shared = _shared_from(keys, size.layers)
     mixers = {
         f"{kind}{'/shared' * shared}": _mixer(
@@ -102,6 +97,14 @@ def gemma4_text(keys: Keys) -> Draft:
     layers = assemble(plan, mixers, _gemma4_ffns(keys, size), around)
     draft = causal_lm(keys, size, layers, Style(tied=True))
     return replace(draft, outer=(*draft.outer, *outside))
+
+
+def _global_heads(keys: Keys, heads: Heads, *, k_is_v: bool) -> Heads:
+    """Heads of global layers by keys of their own; a config with overrides for single layers says them there."""
+    if "per_layer_config" in keys.data:
+        return heads
+    kv = keys.maybe("num_global_key_value_heads")
+    return replace(heads, dim=keys.size("global_head_dim", default=heads.dim), kv=kv if kv and k_is_v else heads.kv)
 
 
 def _gemma4_ffns(keys: Keys, size: Dims) -> dict[str, Block]:

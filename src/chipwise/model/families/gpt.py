@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Heads, matrix, norm
+from chipwise.model.blocks import Heads, matrix, norm, table, vector
 from chipwise.model.decoder import Dims, Style, decoder, dims
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
@@ -148,7 +148,33 @@ def falcon(keys: Keys) -> Draft:
     return decoder(keys, style, size=size)
 
 
+def gpt_neox_japanese(keys: Keys) -> Draft:
+    """GPT-NeoX Japanese: no biases but one on the attention of the last layer, head tied."""
+    size = dims(keys, ffn=False)
+    size = replace(size, ffn=size.hidden * keys.size("intermediate_multiple_size", default=4))
+    draft = decoder(keys, _style(bias="", mlp_bias=False), size=size)
+    return replace(draft, outer=(*draft.outer, vector("attention.dense_bias", size.hidden, "attention")))
+
+
+def cpmant(keys: Keys) -> Draft:
+    """CPM-Ant: gated MLP, norms with scales only, learned segments, prompts and relative positions."""
+    size = dims(keys.also(head_dim=keys.raw("dim_head"), intermediate_size=keys.raw("dim_ff")))
+    kinds, length = keys.size("prompt_types", default=32), keys.size("prompt_length", default=32)
+    segments = keys.size("segment_types", default=32)
+    buckets = keys.size("position_bias_num_buckets", default=512) + segments * segments
+    # Its table is longer than its head by the prompts, so that the two are not one.
+    draft = decoder(keys.also(tie_word_embeddings=False), Style(), size=size)
+    more = (
+        table("input_embedding.prompts", kinds * length, size.hidden),
+        table("segment_embedding", segments, size.hidden),
+        table("position_bias.relative_attention_bias", buckets, size.heads.query, part="attention"),
+    )
+    return replace(draft, outer=(*draft.outer, *more))
+
+
 READERS = {
+    "gpt_neox_japanese": gpt_neox_japanese,
+    "cpmant": cpmant,
     "gpt2": gpt2,
     "gpt-sw3": gpt2,
     "gpt_bigcode": gpt_bigcode,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.model import keys as k
 from chipwise.model.blocks import Block, Moe, Projections, assemble, attention_weights, moe, norms, vector
 from chipwise.model.decoder import NORM_PAIR, causal_lm, dims, window_plan
@@ -35,4 +37,12 @@ def gpt_oss(keys: Keys) -> Draft:
     return causal_lm(keys, size, layers)
 
 
-READERS = {"gpt_oss": gpt_oss}
+def privacy_filter(keys: Keys) -> Draft:
+    """OpenAI's privacy filter: gpt-oss looking both ways, within a window in every layer."""
+    layers = keys.layers()
+    draft = gpt_oss(keys.also(layer_types=["sliding_attention"] * layers))
+    both = tuple(replace(layer, attention=replace(layer.attention, causal=False)) for layer in draft.layers)
+    return replace(draft, kind="encoder", layers=both)
+
+
+READERS = {"gpt_oss": gpt_oss, "openai_privacy_filter": privacy_filter}

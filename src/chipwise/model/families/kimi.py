@@ -2,71 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from chipwise.model.blocks import Block, Weights, assemble, conv, matrix, norm, norms, vector
+from chipwise.model.blocks import Block, Weights, assemble, matrix, norm, norms
 from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims, moe_plan
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys, side_by_side
 from chipwise.model.mixture import Mix, mixture
 from chipwise.model.mla import mla_attention, mla_of, mla_weights
-from chipwise.model.recurrent import recurrent_attention, state_bytes
+from chipwise.model.recurrent import Kda, kimi_delta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kda:
-    hidden: int
-    heads: int
-    dim: int
-    kernel: int
-    full_gate: bool = False
-    full_decay: bool = False
-
-    @property
-    def inner(self) -> int:
-        """Width of all heads."""
-        return self.heads * self.dim
-
-
-def _kda(shape: _Kda) -> Block:
-    at, inner, heads = "self_attn", shape.inner, shape.heads
-    gate_names = ("g_proj",) if shape.full_gate else ()
-    weights: Weights = (
-        *(
-            weight
-            for name in ("q_proj", "k_proj", "v_proj", *gate_names)
-            for weight in matrix(f"{at}.{name}", (inner, shape.hidden), "attention", units=heads)
-        ),
-        *conv(f"{at}.conv1d", (3 * inner, 1), shape.kernel, bias=False, part="attention"),
-        vector(f"{at}.forget_gate.dt_bias", inner, "attention", units=heads),
-        vector(f"{at}.forget_gate.A_log", heads, "attention", units=heads),
-        *(_full_rank(shape) if shape.full_decay else _low_rank(shape, "f")),
-        *matrix(f"{at}.b_proj", (heads, shape.hidden), "attention", units=heads),
-        *(() if shape.full_gate else _low_rank(shape, "g")),
-        *norm(f"{at}.o_norm", shape.dim),
-        *matrix(f"{at}.o_proj", (shape.hidden, inner), "attention", units=heads, cut="in"),
-    )
-    state = state_bytes(recurrent=inner * shape.dim, channels=3 * inner, kernel=shape.kernel)
-    return Block(weights=weights, attention=recurrent_attention("linear", heads, shape.dim, state))
-
-
-def _full_rank(shape: _Kda) -> Weights:
-    return matrix("self_attn.forget_gate.f_proj", (shape.inner, shape.hidden), "attention", units=shape.heads)
-
-
-def _low_rank(shape: _Kda, letter: str) -> Weights:
-    at = f"self_attn.{letter}"
-    return (
-        *matrix(f"{at}_a_proj", (shape.dim, shape.hidden), "attention"),
-        *matrix(f"{at}_b_proj", (shape.inner, shape.dim), "attention", units=shape.heads),
-    )
-
-
-def _linear_shape(keys: Keys, hidden: int) -> _Kda:
+def _linear_shape(keys: Keys, hidden: int) -> Kda:
     inner = keys.mapping("linear_attn_config")
     known = Keys(data=inner, path=f"{keys.path}linear_attn_config.") if inner else keys
     heads, dim, kernel = ("num_heads", "head_dim", "short_conv_kernel_size")
-    return _Kda(
+    return Kda(
         hidden=hidden,
         heads=known.size(heads) if inner else keys.size("linear_num_heads"),
         dim=known.size(dim) if inner else keys.size("linear_head_dim"),
@@ -98,7 +49,7 @@ def kimi_linear(keys: Keys) -> Draft:
         gate = matrix("self_attn.g_proj", (width, size.hidden), "attention", units=shape.heads)
     mixers = {
         "mla": Block(weights=(*mla_weights(shape), *gate), attention=mla_attention(shape)),
-        "linear": _kda(_linear_shape(keys, size.hidden)),
+        "linear": kimi_delta(_linear_shape(keys, size.hidden)),
     }
     ffns = _ffns(keys, size)
     plan = side_by_side(keys, "layer_types", _kinds(keys, size.layers), moe_plan(keys, size.layers))
@@ -125,7 +76,7 @@ def bailing_hybrid(keys: Keys) -> Draft:
     size = dims(keys, ffn=False)
     shape = mla_of(keys, size.hidden)
     gate = matrix("self_attn.g_proj", (shape.heads, size.hidden), "attention", units=shape.heads)
-    linear = _Kda(
+    linear = Kda(
         hidden=size.hidden,
         heads=keys.maybe("linear_num_heads") or size.heads.query,
         dim=keys.maybe("linear_head_dim", "head_dim") or size.heads.dim,
@@ -135,7 +86,7 @@ def bailing_hybrid(keys: Keys) -> Draft:
     )
     mixers = {
         "mla": Block(weights=(*mla_weights(shape), *gate), attention=mla_attention(shape)),
-        "linear": _kda(linear),
+        "linear": kimi_delta(linear),
     }
     every = keys.size("layer_group_size", default=6, least=1)
     kinds = (

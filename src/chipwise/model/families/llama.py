@@ -130,7 +130,15 @@ def doge(keys: Keys) -> Draft:
     return decoder(keys, Style(bias=bias, qk_norm="head", mlp_bias=keys.flag("mlp_bias")), size=size, more=more)
 
 
+def hyperclovax(keys: Keys) -> Draft:
+    """HyperCLOVA X: Llama, with a norm after each block too where `use_post_norm`."""
+    after = ("post_norm1", "post_norm2") if keys.flag("use_post_norm", default=True) else ()
+    bias = "qkvo" if keys.flag("attention_bias") else ""
+    return decoder(keys, Style(bias=bias, mlp_bias=keys.flag("mlp_bias"), norm_names=(*NORM_PAIR, *after)))
+
+
 READERS = {
+    "hyperclovax": hyperclovax,
     "jais2": jais2,
     "diffllama": diffllama,
     "doge": doge,

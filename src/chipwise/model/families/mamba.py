@@ -14,14 +14,23 @@ from chipwise.model.blocks import (
     attention_weights,
     matrix,
     mlp,
+    norm,
     norms,
     vector,
 )
 from chipwise.model.decoder import Dims, Style, causal_lm, dims
-from chipwise.model.draft import Draft
+from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys, divide
 from chipwise.model.mixture import Mix, mixture
-from chipwise.model.recurrent import Mamba1, Mamba2, mamba1, mamba2, recurrent_attention, state_bytes
+from chipwise.model.recurrent import (
+    STATE_BYTES,
+    Mamba1,
+    Mamba2,
+    mamba1,
+    mamba2,
+    recurrent_attention,
+    state_bytes,
+)
 
 _EMPTY = {"none": Block()}
 _NO_HEADS = Heads(hidden=0, query=0, kv=0, dim=0)
@@ -207,7 +216,56 @@ def rwkv5(keys: Keys) -> Draft:
     return _rwkv(keys.also(tie_word_embeddings=False), size, block)
 
 
+def xlstm(keys: Keys) -> Draft:
+    """xLSTM: a matrix of memory for each head, scalar gates, a gated MLP; no cache but the state."""
+    known = keys.also(num_hidden_layers=keys.raw("num_hidden_layers", "num_blocks"))
+    size = _stateful(known)
+    heads = keys.size("num_heads", least=1)
+    keyed, valued, wide = (
+        _rounded(size.hidden * keys.number(f"{name}_factor", default=usual), keys.size(multiple, default=64))
+        for name, usual, multiple in _XLSTM
+    )
+    bias = keys.flag("use_bias")
+    weights = (
+        *_memory(size.hidden, heads, keyed, valued, bias=bias),
+        *mlp(size.hidden, wide, bias=bias, prefix="ffn"),
+        *norms(("norm_mlstm", "norm_ffn"), size.hidden),
+    )
+    state = (keyed * valued // heads + keyed + heads) * STATE_BYTES
+    layers = stack(size.layers, weights, recurrent_attention("linear", heads, keyed // heads, state))
+    return causal_lm(keys, size, layers, Style(final_norm=keys.flag("add_out_norm", default=True)))
+
+
+_XLSTM = (
+    ("qk_dim", 0.5, "mlstm_round_up_to_multiple_of"),
+    ("v_dim", 1.0, "mlstm_round_up_to_multiple_of"),
+    ("ffn_proj", 2.667, "ffn_round_up_to_multiple_of"),
+)
+
+
+def _memory(hidden: int, heads: int, keyed: int, valued: int, *, bias: bool) -> Weights:
+    at = "mlstm_layer"
+    named = (("q", keyed), ("k", keyed), ("v", valued), ("ogate_preact", valued))
+    wide = [matrix(f"{at}.{name}", (width, hidden), "attention", bias=bias, units=heads) for name, width in named]
+    gates = [matrix(f"{at}.{name}gate_preact", (heads, hidden), "attention", bias=True) for name in ("i", "f")]
+    return (
+        *(weight for pair in (*wide, *gates) for weight in pair),
+        *norm(f"{at}.multihead_norm", valued),
+        *matrix(f"{at}.out_proj", (hidden, valued), "attention", bias=bias, units=heads, cut="in"),
+    )
+
+
+def _rounded(width: float, multiple: int) -> int:
+    """`width` rounded up to a multiple.
+
+    >>> _rounded(4096 * 2.667, 64)
+    10944
+    """
+    return -(-int(width) // max(multiple, 1)) * max(multiple, 1)
+
+
 READERS = {
+    "xlstm": xlstm,
     "mamba": pure_mamba1,
     "falcon_mamba": pure_mamba1,
     "mamba2": pure_mamba2,

@@ -14,11 +14,12 @@ from chipwise.model.blocks import (
     mlp,
     norms,
 )
-from chipwise.model.decoder import NORM_PAIR, Dims, causal_lm, dims, moe_plan
+from chipwise.model.decoder import NORM_PAIR, Dims, attention_mixers, causal_lm, dims, moe_plan
 from chipwise.model.draft import Draft, stack
 from chipwise.model.families.qwen import QWEN2_MIX
 from chipwise.model.keys import Keys, side_by_side
-from chipwise.model.mixture import mixture
+from chipwise.model.mixture import Mix, mixture
+from chipwise.model.nested import part_keys, read_part
 from chipwise.model.recurrent import Delta, gated_delta
 from chipwise.model.spec import Layer
 
@@ -87,4 +88,36 @@ def qwen3_5(keys: Keys) -> Draft:
     return hybrid(keys, size, {"dense": Block(weights=mlp(size.hidden, size.ffn))}, ["dense"] * size.layers)
 
 
-READERS = {"qwen3_next": qwen3_next, "qwen3_5_moe_text": qwen3_next, "qwen3_5_text": qwen3_5}
+def lara_mini(keys: Keys) -> Draft:
+    """Lara Mini: gated delta rule, windowed and full attention by `layer_types`, a shared expert without a gate."""
+    if not keys.items("layer_types"):
+        raise keys.missing(f"{keys.path}layer_types")
+    size = dims(keys, ffn=False)
+    mixers = {
+        **attention_mixers(
+            keys, size.heads, Projections(bias="qkvo" if keys.flag("attention_bias") else "", qk_norm="head")
+        ),
+        "linear": gated_delta(delta_of(keys, size.hidden)),
+    }
+    words = {"linear_attention": "linear", "sliding_attention": "sliding"}
+    kinds = [words.get(str(item), "full") for item in keys.items("layer_types")[: size.layers]]
+    mix = Mix(shared=("shared_expert_intermediate_size",), shared_name="mlp.shared_expert")
+    ffns = {"moe": mixture(keys, size.hidden, mix)["moe"]}
+    plan = [(kind, "moe") for kind in kinds]
+    return causal_lm(keys, size, assemble(plan, mixers, ffns, norms(NORM_PAIR, size.hidden)))
+
+
+def jev(keys: Keys) -> Draft:
+    """Jev: Qwen 3.5 that answers with one of `num_verbalizers` words."""
+    text = read_part(part_keys(keys, "text_config", default="qwen3_5_text", head="Model"))
+    words = matrix("proj", (keys.size("num_verbalizers", default=24), text.hidden_size), "head", bias=True)
+    return replace(text, outer=(*text.outer, *words))
+
+
+READERS = {
+    "qwen3_next": qwen3_next,
+    "qwen3_5_moe_text": qwen3_next,
+    "qwen3_5_text": qwen3_5,
+    "lara_mini": lara_mini,
+    "jev": jev,
+}

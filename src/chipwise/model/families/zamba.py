@@ -1,4 +1,4 @@
-"""Zamba 2: Mamba 2 in every layer; some also pass through one of a few shared transformer blocks, each its own way."""
+"""Zamba 1 and 2: Mamba in every layer; some also pass through one of a few shared transformer blocks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from chipwise.model.blocks import (
     Weights,
     assemble,
     attention_weights,
+    conv,
     matrix,
     mlp,
     norm,
     tied,
+    vector,
 )
 from chipwise.model.decoder import Dims, Style, causal_lm
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
-from chipwise.model.recurrent import Mamba2, mamba2
+from chipwise.model.recurrent import Mamba2, mamba2, recurrent_attention, state_bytes
 
 _NOTHING = {"none": Block()}
 
@@ -101,4 +103,55 @@ def _adapters(keys: Keys, hidden: int) -> Weights:
     return out
 
 
-READERS = {"zamba2": zamba2}
+def zamba(keys: Keys) -> Draft:
+    """Zamba 1: heads of Mamba 1, one shared block before every sixth layer and a matrix of the layer's own behind it."""
+    keys.need(k.HIDDEN, k.LAYERS, k.HEADS, k.VOCAB, k.FFN)
+    hidden, count = keys.size(*k.HIDDEN, least=1), keys.layers()
+    query = keys.size("num_attention_heads", least=1)
+    wide = keys.maybe("attention_hidden_size") or 2 * hidden
+    dim = keys.maybe("attention_head_dim") or 2 * hidden // query
+    heads = Heads(hidden=wide, query=query, kv=keys.size("num_key_value_heads", default=query), dim=dim)
+    ssm = _headed_mamba(keys, hidden)
+    shared = _shared(keys, heads, hidden)
+    own = matrix("linear", (hidden, hidden), "other")
+    attention = replace(heads.attention(), state_bytes_per_sequence=ssm.attention.state_bytes_per_sequence)
+    around = (*ssm.weights, *norm("input_layernorm", hidden))
+    mixers = {
+        "mamba": Block(weights=around, attention=ssm.attention),
+        "hybrid": Block(weights=(*around, *own, *map(tied, shared)), attention=attention),
+    }
+    plan = [(kind, "none") for kind in _periodic(keys, count)]
+    size = Dims(hidden=hidden, layers=count, heads=heads, ffn=0, vocab=keys.size(*k.VOCAB))
+    draft = causal_lm(keys, size, assemble(plan, mixers, _NOTHING), Style(tied=True))
+    return replace(draft, outer=(*draft.outer, *shared))
+
+
+def _periodic(keys: Keys, count: int) -> list[str]:
+    if keys.items("layers_block_type", "layer_types"):
+        return _kinds(keys, count)
+    every, first = keys.size("attn_layer_period", default=6, least=1), keys.size("attn_layer_offset", default=4)
+    rest = ["hybrid" if index % every == first else "mamba" for index in range(max(count - 3, 0))]
+    return ["mamba", "mamba", "hybrid", *rest]
+
+
+def _headed_mamba(keys: Keys, hidden: int) -> Block:
+    """Mamba 1 cut into heads, each with a step, B and C of its own."""
+    inner, heads = keys.size("mamba_expand", default=2) * hidden, keys.size("n_mamba_heads", default=2, least=1)
+    state, kernel = keys.size("mamba_d_state", default=16), keys.size("mamba_d_conv", default=4)
+    rank = keys.raw("mamba_dt_rank")
+    rank = rank if isinstance(rank, int) else -(-hidden // 16)
+    bias = keys.flag("mamba_proj_bias")
+    weights = (
+        *matrix("mamba.in_proj", (2 * inner, hidden), "attention", bias=bias, units=heads),
+        *conv("mamba.conv1d", (inner, 1), kernel, bias=keys.flag("mamba_conv_bias", default=True), part="attention"),
+        *matrix("mamba.x_proj", (rank + 2 * state, inner), "attention", units=heads, cut="in"),
+        *matrix("mamba.dt_proj", (inner, rank), "attention", bias=True, units=heads),
+        vector("mamba.A_log", inner * state, "attention", units=heads),
+        vector("mamba.D", inner, "attention", units=heads),
+        *matrix("mamba.out_proj", (hidden, inner), "attention", bias=bias, units=heads, cut="in"),
+    )
+    kept = state_bytes(recurrent=inner * state, channels=inner, kernel=kernel)
+    return Block(weights=weights, attention=recurrent_attention("mamba", 0, 0, kept))
+
+
+READERS = {"zamba": zamba, "zamba2": zamba2}
