@@ -96,9 +96,14 @@ def _tabnet(config: Config) -> Config:
     return {**config, "model_type": "tabnet"}
 
 
+def _llava(config: Config) -> Config:
+    return {**config, "model_type": "llava", "unknown_type": config.get("model_type") or "llava_llama"}
+
+
 _SHAPES: tuple[tuple[set[str], Callable[[Config], Config]], ...] = (
     ({"dim", "n_layers", "n_routed_experts"}, _deepseek),
     ({"dim", "n_layers", "n_heads", "hidden_dim"}, _mistral),
+    ({"mm_vision_tower", "hidden_size"}, _llava),
     ({"backbone", "head", "nc"}, _yolo),
     ({"n_d", "n_a", "n_steps"}, _tabnet),
 )

@@ -23,7 +23,7 @@ MODULES: dict[str, str] = {
         "vibevoice vibepod hifigan speecht5_hifigan"
     ),
     "bert": (
-        "bert megatron-bert ernie layoutlm roberta xlm-roberta camembert data2vec-text "
+        "bert new megatron-bert ernie layoutlm roberta xlm-roberta camembert data2vec-text "
         "roberta-prelayernorm xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 "
         "nomic_bert"
     ),
@@ -34,10 +34,10 @@ MODULES: dict[str, str] = {
     "cnn": (
         "resnet regnet convnext convnextv2 efficientnet mobilenet_v1 mobilenet_v2 detr table-transformer segformer"
     ),
-    "cohere": "cohere cohere2 cohere2_moe",
+    "cohere": "cohere cohere2 cohere2_moe cohere_compass_text",
     "deepseek": (
-        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 longcat_flash minicpm3 youtu "
-        "mistral4 sarvam_mla"
+        "deepseek deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 glm_moe_dsa glm4_moe_lite axk1 longcat_flash minicpm3 youtu "
+        "mistral4 sarvam_mla unlimited_ocr_text"
     ),
     "deepseek_v4": "deepseek_v4 deepseek_ref",
     "dit": (
@@ -53,11 +53,15 @@ MODULES: dict[str, str] = {
     ),
     "exaone": "exaone4 exaone_moe",
     "gemma": "gemma gemma2 gemma3_text",
-    "gemma4": "gemma4_text gemma3n_text gemma3n",
+    "gemma4": (
+        "gemma4_text gemma3n_text gemma3n gemma4_unified gemma4_unified_text gemma4_unified_assistant "
+        "gemma4_assistant "
+        "embedding_gemma2 embedding_gemma2_text"
+    ),
     "generic": "generic generic_encoder",
     "glm": (
-        "glm glm4 glm4_moe glm4v_text glm4v_moe_text solar_open sarvam_moe chatglm bailing_moe "
-        "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense "
+        "glm glm4 glm4_moe glm4v_text glm_ocr_text glm_image_text glm4v_moe_text solar_open sarvam_moe bailing_moe "
+        "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense hunyuan_vl_text "
         "hunyuan_v1_moe dbrx"
     ),
     "gpt": (
@@ -65,17 +69,18 @@ MODULES: dict[str, str] = {
     ),
     "gpt_oss": "gpt_oss openai_privacy_filter",
     "granite": "granite granitemoe granitemoeshared granitemoehybrid bamba falcon_h1 granite_swa granitemoe_swa",
+    "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi": "kimi_linear bailing_hybrid",
     "latent": "axk2 hy_v4 hy_v4_vl_text dots3_note_text mistral_large4_text glm5_next_text",
     "layered": "laguna mimo_v2_flash step3p5 afmoe lfm2 lfm2_moe lfm3 llama4_text vaultgemma",
     "llama": (
         "llama mistral ministral ministral3 mixtral cwm helium smollm3 iquestcoder aquila yi "
         "xverse baichuan exaone arcee seed_oss ernie4_5 internlm internlm2 internlm3 bitnet "
-        "nanochat apertus jais2 diffllama doge apertus1p5_text jetmoe hyperclovax"
+        "nanochat apertus jais2 diffllama doge apertus1p5_text jetmoe hyperclovax granite_docling_text cosmos3_edge_text"
     ),
     "llava": (
         "llava llava_next llava_next_video llava_onevision vipllava gemma3 shieldgemma2 paligemma "
-        "mistral3 lighton_ocr idefics2 idefics3 smolvlm internvl internvl_chat lfm2_vl aya_vision "
+        "mistral3 lighton_ocr idefics2 idefics3 smolvlm internvl internvl_chat interns1 h2ovl_chat skywork_chat lfm2_vl aya_vision "
         "cohere2_vision deepseek_vl llava_llama"
     ),
     "looped": "dory hrm_text",
@@ -84,15 +89,16 @@ MODULES: dict[str, str] = {
     "mixed_vlm": "mixed_vlm",
     "mixtures": "flint kolibri1 beam aria_text zaya",
     "modernbert": "modernbert modernbert-decoder ultrabert ultravbert",
+    "muse": "muse_glimmer_text muse_spark_text",
     "nemotron": "nemotron_h nemotron-nas nemotron_nas deci",
     "olmo": "olmo_hybrid olmo olmo2 olmo3 olmoe flex_olmo",
     "omni": "qwen2_5_omni qwen2_5_omni_thinker qwen3_omni_moe_thinker",
-    "phi": "phi phi-msft phi3 phi3small phimoe stablelm starcoder2 persimmon nemotron orion",
+    "phi": "phi phi-msft phi3 phi3small phimoe stablelm stablelm_epoch mixformer-sequential starcoder2 persimmon nemotron orion",
     "qwen": (
-        "qwen qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text mimo qwen3 qwen3_vl_text "
-        "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text mellum"
+        "qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text mimo qwen3 qwen3_vl_text "
+        "qwen2_moe qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text molmo2_text mellum"
     ),
-    "qwen_next": "qwen3_next qwen3_5_moe_text qwen3_5_text lara_mini jev",
+    "qwen_next": "qwen3_next qwen3_5_moe_text qwen3_5_text qwen4_exp_text lara_mini jev",
     "qwen_vl": (
         "qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen2_vl_vision "
         "qwen2_5_vl_vision qwen2_5_omni_vision_encoder qwen3_vl_vision qwen3_vl_moe_vision "
@@ -100,7 +106,11 @@ MODULES: dict[str, str] = {
     ),
     "recommend": "dlrm tabnet",
     "pairs": "vision-encoder-decoder speech-encoder-decoder encoder-decoder vision-text-dual-encoder",
-    "remote": "multi_modality minicpmv4_6 phi3_v minicpmv deepseek_vl_v2 falcon_perception",
+    "remote": "multi_modality minicpmv4_6 phi3_v minicpmv falcon_perception",
+    "remote_text": (
+        "openelm arctic grok-1 plamo telechat codeshell gpt_refact jais step3_text RefinedWeb RefinedWebModel"
+    ),
+    "remote_vlm": "qwen chatglm molmo NVLM_D internlmxcomposer2 dots_ocr deepseek_vl_v2",
     "sam": "sam",
     "seq2seq": "nllb-moe switch_transformers t5gemma t5gemma2",
     "swin": "swin swinv2 donut-swin",

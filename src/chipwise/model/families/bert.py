@@ -273,8 +273,51 @@ def nomic_bert(keys: Keys) -> Draft:
     return encoder(keys, bidirectional(size.heads, weights, size.layers), outer, size.hidden)
 
 
+def new(keys: Keys) -> Draft:
+    """Alibaba's GTE (`new-impl` modeling.py): rotary positions, a gated MLP whose way up has no biases."""
+    size = dims(keys)
+    weights = (
+        *attention_weights(size.heads, Projections(bias="qkvo")),
+        *_half_biased(size.hidden, size.ffn),
+        *norms(("attn_ln", "mlp_ln"), size.hidden, "layer"),
+    )
+    style = Bert(
+        positions=keys.text("position_embedding_type", default="rope") == "absolute",
+        token_types=keys.size("type_vocab_size", default=0) > 0,
+        pooler="SequenceClassification" in keys.head,
+    )
+    outer = (*_tables(keys, size.hidden, style), *head(keys, size.hidden, size.hidden, style))
+    return encoder(keys, bidirectional(size.heads, weights, size.layers), outer, size.hidden)
+
+
+def _half_biased(hidden: int, width: int) -> Weights:
+    up, down = mlp(hidden, width)[:2], matrix("mlp.down_proj", (hidden, width), "mlp", bias=True, units=width, cut="in")
+    return (*up, *down)
+
+
+def jina_bert(keys: Keys) -> Draft:
+    """Jina's BERT 2 (jina-bert-implementation modeling_bert.py): ALiBi, a gated MLP, norms as BERT has them."""
+    size = dims(keys)
+    gated = keys.text("feed_forward_type", default="original") in {"geglu", "reglu", "glu"}
+    ffn = _half_biased(size.hidden, size.ffn) if gated else mlp(size.hidden, size.ffn, gated=False, bias=True)
+    weights = (
+        *attention_weights(size.heads, Projections(bias="qkvo")),
+        *ffn,
+        *norms(NORM_NAMES, size.hidden, "layer"),
+    )
+    style = replace(BERT, positions=keys.text("position_embedding_type") != "alibi")
+    outer = (*_tables(keys, size.hidden, style), *head(keys, size.hidden, size.hidden, style))
+    return encoder(keys, bidirectional(size.heads, weights, size.layers), outer, size.hidden)
+
+
+def bert_or_jina(keys: Keys) -> Draft:
+    """`bert`: Jina's own code goes by that name too, and says its kind of feed-forward."""
+    return jina_bert(keys) if keys.has("feed_forward_type") or keys.head.startswith("JinaBert") else bert(keys)
+
+
 READERS = {
-    "bert": bert,
+    "new": new,
+    "bert": bert_or_jina,
     "megatron-bert": bert,
     "ernie": bert,
     "layoutlm": layoutlm,

@@ -41,4 +41,4 @@ def cohere2_moe(keys: Keys) -> Draft:
     return decoder(keys, style, size=size, ffns=ffns, plan=moe_plan(keys, size.layers))
 
 
-READERS = {"cohere": cohere, "cohere2": cohere2, "cohere2_moe": cohere2_moe}
+READERS = {"cohere": cohere, "cohere2": cohere2, "cohere2_moe": cohere2_moe, "cohere_compass_text": cohere2}

@@ -104,12 +104,19 @@ def minicpm3(keys: Keys) -> Draft:
     return deepseek(known.also(tie_word_embeddings=keys.flag("tie_word_embeddings", default=True)))
 
 
+def unlimited_ocr(keys: Keys) -> Draft:
+    """Unlimited OCR's text model: DeepSeek's mixture over plain attention, which keeps the whole prompt."""
+    known = keys if keys.has("mlp_layer_types", "first_k_dense_replace") else keys.also(first_k_dense_replace=1)
+    return deepseek(known.also(kv_lora_rank=None, layer_types=None))
+
+
 def dense_mla(keys: Keys) -> Draft:
     """Youtu: latent attention over a dense MLP."""
     return deepseek(keys.also(n_routed_experts=None))
 
 
 READERS = {
+    "deepseek": deepseek,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "deepseek_v32": deepseek,
@@ -122,4 +129,5 @@ READERS = {
     "youtu": dense_mla,
     "mistral4": deepseek,
     "sarvam_mla": deepseek,
+    "unlimited_ocr_text": unlimited_ocr,
 }

@@ -12,6 +12,7 @@ from chipwise.model.blocks import (
     Weights,
     assemble,
     attention_weights,
+    lm_head,
     matrix,
     mlp,
     norm,
@@ -193,7 +194,60 @@ def _embedder(keys: Keys, out: int, name: str) -> Tower:
     return Tower(name=f"embed_{name}", weights=weights)
 
 
+def gemma4_unified(keys: Keys) -> Draft:
+    """Gemma 4 unified: images and sounds go straight into the language model."""
+    return replace(text_part(keys, default="gemma4_unified_text"), kind="vision-language")
+
+
+def assistant(keys: Keys) -> Draft:
+    """Gemma 4's draft models: layers that read another model's cache, between two projections of its hidden state."""
+    text = read_part(part_keys(keys, "text_config", default="gemma4_text", head="Model"))
+    wide = keys.size("backbone_hidden_size")
+    around = (
+        *matrix("pre_projection", (text.hidden_size, 2 * wide), "other"),
+        *matrix("post_projection", (wide, text.hidden_size), "other"),
+    )
+    centroids = keys.size("num_centroids", default=2048) if keys.flag("use_ordered_embeddings") else 0
+    ordered = matrix("masked_embedding.centroids", (centroids, text.hidden_size), "head") if centroids else ()
+    tied = keys.flag("tie_word_embeddings", default=True)
+    head = lm_head(text.vocab_size, text.hidden_size, is_tied=tied)
+    return replace(text, outer=(*text.outer, *around, *ordered, *head))
+
+
+def embedding_gemma2(keys: Keys) -> Draft:
+    """EmbeddingGemma 2: Gemma 4 looking both ways, its input for each layer projected from the embedding."""
+    text = (
+        part_keys(keys, "text_config", default="embedding_gemma2_text", head="Model")
+        if keys.has("text_config")
+        else keys
+    )
+    return replace(read_part(text), kind="encoder")
+
+
+def embedding_gemma2_text(keys: Keys) -> Draft:
+    """The layers of EmbeddingGemma 2."""
+    size = dims(keys)
+    both = {
+        kind: replace(block, attention=replace(block.attention, causal=False))
+        for kind, block in ((kind, _mixer(size.heads, kind, keys, shared=False)) for kind in ("full", "sliding"))
+    }
+    inside, outside = _per_layer(keys, size)
+    plan = [(kind, "dense") for kind in _window_kinds(keys, size.layers, 6)]
+    ffns = {"dense": Block(weights=mlp(size.hidden, size.ffn))}
+    layers = assemble(plan, both, ffns, (*norms(NORM_FOUR, size.hidden), *inside))
+    draft = causal_lm(replace(keys, head="Model"), size, layers)
+    projected = tuple(weight for weight in outside if weight.name != "embed_tokens_per_layer")
+    out = matrix("embedding_projection", (keys.size("embedding_dim", default=768), size.hidden), "other")
+    return replace(draft, kind="encoder", outer=(*draft.outer, *projected, *out))
+
+
 READERS = {
+    "gemma4_unified": gemma4_unified,
+    "gemma4_unified_text": gemma4_text,
+    "gemma4_assistant": assistant,
+    "gemma4_unified_assistant": assistant,
+    "embedding_gemma2": embedding_gemma2,
+    "embedding_gemma2_text": embedding_gemma2_text,
     "gemma4_text": gemma4_text,
     "gemma3n_text": gemma3n_text,
     "gemma3n": gemma3n,

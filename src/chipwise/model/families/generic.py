@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from chipwise.model.families.bert import bert
 from chipwise.model.families.deepseek import deepseek
 from chipwise.model.families.glm import mixed
 from chipwise.model.keys import Keys
-from chipwise.model.mixture import SHARED_WIDTH, WIDTH, Mix
+from chipwise.model.mixture import SHARED_COUNT, SHARED_WIDTH, WIDTH, Mix
 
 _NEEDED = (("hidden_size",), ("num_hidden_layers",), ("num_attention_heads",), ("intermediate_size",), ("vocab_size",))
 # Signs of a mechanism that a plain decoder does not have: what they add to a layer is not known.
@@ -59,7 +60,36 @@ def generic(keys: Keys) -> Draft:
     """A decoder with the norms of Llama; biases, head norms and experts as the usual keys say."""
     name = keys.text("unknown_type", default="none")
     warning = f"model_type {name!r} is not known: read as a plain decoder by its keys, biases and norms may differ"
-    return replace(_read(keys), warnings=(warning,))
+    strange = unread_sizes(keys.data)
+    more = (f"not known what {', '.join(strange)} add to a layer: read as nothing",) if strange else ()
+    return replace(_read(keys), warnings=(warning, *more))
+
+
+_SIZED = re.compile(r"(^|_)(dim|dims|size|rank|heads?|layers?|experts?|groups?|width|depth)($|_)")
+# Sizes that a plain decoder reads, and those that say how it trains, looks up or generates.
+_USUAL = frozenset(
+    {
+        *k.HIDDEN, *k.LAYERS, *k.HEADS, *k.KV_HEADS, *k.HEAD_DIM, *k.FFN, *k.VOCAB, *k.EXPERTS, *WIDTH, *SHARED_WIDTH,
+        *SHARED_COUNT, "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "window_size",
+        "sliding_window_size", "max_window_layers", "num_nextn_predict_layers", "mlp_only_layers", "n_group", "group_size",
+        "n_groups", "topk_group", "num_expert_group", "batch_size", "rotary_dim", "ep_size", "qk_head_dim", "pool_size",
+        "image_size", "router_group_size",
+    }
+)  # fmt: skip
+
+
+def unread_sizes(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys that speak of a size and that a plain decoder does not have.
+
+    >>> unread_sizes({"hidden_size": 4096, "share_q_dim": 2048, "num_attention_groups": 1})
+    ('num_attention_groups', 'share_q_dim')
+    """
+    found = (
+        name
+        for name, value in config.items()
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0 and name not in _USUAL
+    )
+    return tuple(sorted(name for name in found if _SIZED.search(name) and "token" not in name))
 
 
 def _read(keys: Keys) -> Draft:

@@ -24,6 +24,11 @@ def glm4(keys: Keys) -> Draft:
     return decoder(keys, Style(bias=bias, norm_names=names))
 
 
+def glm_ocr(keys: Keys) -> Draft:
+    """GLM-OCR's text model: GLM 4 0414 without biases."""
+    return glm4(keys.also(attention_bias=keys.flag("attention_bias")))
+
+
 def glm4_moe(keys: Keys) -> Draft:
     """GLM 4.5, 4.6, 4.7 and Solar Open: grouped-query attention, DeepSeek's mixture."""
     bias = "qkv" if keys.flag("attention_bias") else ""
@@ -120,7 +125,8 @@ def hunyuan(keys: Keys) -> Draft:
         qk_norm="head" if keys.flag("use_qk_norm", default=True) else "",
     )
     experts = keys.raw("num_experts")
-    if not experts or experts == 1:
+    always = keys.text("model_type") == "hunyuan_v1_moe"
+    if not experts or (experts == 1 and not always):
         return decoder(keys, style, size=size)
     return _hunyuan_moe(keys, size, style)
 
@@ -130,6 +136,8 @@ def _hunyuan_moe(keys: Keys, size: Dims, style: Style) -> Draft:
     lists = [keys.sizes(name, count=size.layers) or (0,) * size.layers for name in names]
     widths = [width or size.ffn for width in lists[0]]
     skipped = keys.size("moe_layer_num_skipped", default=0)
+    # Transformers' own class always has a shared expert; the remote one where the config says so.
+    always = keys.text("model_type") == "hunyuan_v1_moe"
     ffns: dict[str, Block] = {"dense": Block(weights=mlp(size.hidden, size.ffn))}
     plan = []
     for index, (width, chosen, shared) in enumerate(side_by_side(keys, names[0], widths, lists[1], lists[2])):
@@ -137,7 +145,7 @@ def _hunyuan_moe(keys: Keys, size: Dims, style: Style) -> Draft:
         known = keys.also(
             moe_intermediate_size=width,
             num_experts_per_tok=chosen or 1,
-            n_shared_experts=shared if keys.flag("use_mixed_mlp_moe") else 0,
+            n_shared_experts=(shared or int(always)) if keys.flag("use_mixed_mlp_moe", default=always) else 0,
             moe_topk=None,
             num_shared_expert=None,
         )
@@ -167,10 +175,11 @@ READERS = {
     "glm4": glm4,
     "glm4_moe": glm4_moe,
     "glm4v_text": glm4,
+    "glm_ocr_text": glm_ocr,
+    "glm_image_text": glm4,
     "glm4v_moe_text": glm4_moe,
     "solar_open": glm4_moe,
     "sarvam_moe": glm4_moe,
-    "chatglm": chatglm,
     "bailing_moe": bailing_moe,
     "bailing_moe_v2": bailing_moe,
     "dots1": dots1,
@@ -180,6 +189,7 @@ READERS = {
     "openmoe": openmoe,
     "hunyuan": hunyuan,
     "hunyuan_v1_dense": hunyuan,
+    "hunyuan_vl_text": hunyuan,
     "hunyuan_v1_moe": hunyuan,
     "dbrx": dbrx,
 }

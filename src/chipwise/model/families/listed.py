@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from chipwise.errors import KnowledgeError
@@ -133,7 +134,7 @@ def read_listed(keys: Keys) -> Draft:
     name, entry = _class(table, keys)
     values = Values(keys=keys, defaults=table["defaults"])
     _check(values, entry, table["defaults"])
-    parts = [_part(keys, *part) for part in entry["parts"]]
+    parts = [read_nested(keys, *part) for part in entry["parts"]]
     rows = [_row(*table["rows"][index]) for index in entry["rows"]]
     own = _built(rows, values, generates=name.endswith(_GENERATES))
     draft = _joined(own, parts, table["kind"])
@@ -180,7 +181,9 @@ def _unknown(values: Values, table: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"not known whether {', '.join(changed)} change the size: read as if not",) if changed else ()
 
 
-def _part(keys: Keys, path: str, class_name: str, kind: str, own: Mapping[str, Any]) -> Draft:
+def read_nested(
+    keys: Keys, path: str, class_name: str, kind: str = "", own: Mapping[str, Any] = MappingProxyType({})
+) -> Draft:
     """A part that another family reads, from its nested config; `own` is what the whole assumes where it has none.
 
     A detector's ResNet has frozen batch norms.

@@ -139,6 +139,8 @@ def hyperclovax(keys: Keys) -> Draft:
 
 READERS = {
     "hyperclovax": hyperclovax,
+    "granite_docling_text": llama,
+    "cosmos3_edge_text": arcee,
     "jais2": jais2,
     "diffllama": diffllama,
     "doge": doge,

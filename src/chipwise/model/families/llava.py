@@ -109,8 +109,9 @@ def lfm2_vl(keys: Keys, seen: int, hidden: int) -> Weights:
 def aya(keys: Keys, seen: int, hidden: int) -> Weights:
     """Aya Vision, Command A Vision: a gated projector over shuffled patches (Aya with a norm)."""
     wide = seen * keys.size("downsample_factor", default=2) ** 2
-    inner = keys.size("alignment_intermediate_size", default=36864)
-    before = norm("layernorm", wide, "layer") if keys.text("model_type") == "aya_vision" else ()
+    is_aya = keys.text("model_type") == "aya_vision"
+    inner = keys.size("alignment_intermediate_size", default=hidden if is_aya else 36864)
+    before = norm("layernorm", wide, "layer") if is_aya else ()
     return (
         *before,
         *matrix("linear_1", (inner, wide), "other", bias=True),
@@ -171,12 +172,17 @@ def original_llava(keys: Keys) -> Draft:
     """LLaVA as first published: the language model's config with the name of a vision tower."""
     if keys.has("text_config", "vision_config"):
         return read_pattern(PATTERNS["llava"])(keys)
-    text = text_part(keys, default="llama")
+    named = keys.text("unknown_type", default="llava_llama")
+    text = text_part(keys, default=next((kind for word, kind in _LANGUAGES if word in named), "llama"))
     name = keys.text("mm_vision_tower")
     if not name:
         raise keys.missing("mm_vision_tower or vision_config")
     tower, seen = _named(keys, name)
     return text.beside(tower, _mm_projector(keys, seen, text.hidden_size), kind="vision-language")
+
+
+# What the name of a model built on LLaVA's code says of its language model.
+_LANGUAGES = (("qwen", "qwen2"), ("mistral", "mistral"), ("phi3", "phi3"), ("phi", "phi"), ("gemma", "gemma"))
 
 
 def _mm_projector(keys: Keys, seen: int, hidden: int) -> Tower:
@@ -229,11 +235,16 @@ PATTERNS: dict[str, Pattern] = {
     "internvl_chat": Pattern(
         text="qwen2", vision="intern_vit_6b", projector=internvl, text_names=("llm_config", "text_config")
     ),
+    "interns1": Pattern(text="qwen3", vision="internvl_vision", projector=internvl),
     "lfm2_vl": Pattern(text="lfm2", vision="siglip2_vision_model", projector=lfm2_vl),
     "aya_vision": Pattern(text="cohere2", vision="siglip_vision_model", projector=aya),
     "cohere2_vision": Pattern(text="cohere2", vision="siglip_vision_model", projector=aya),
     "deepseek_vl": Pattern(text="llama", vision="siglip_vision_model", projector=deepseek_vl),
 }
+
+# Published under names of their own, built as InternVL is.
+for _name in ("h2ovl_chat", "skywork_chat"):
+    PATTERNS[_name] = PATTERNS["internvl_chat"]
 
 READERS = {
     **{name: read_pattern(pattern) for name, pattern in PATTERNS.items()},

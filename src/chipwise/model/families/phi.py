@@ -103,6 +103,8 @@ READERS = {
     "phi3small": phi3small,
     "phimoe": phimoe,
     "stablelm": stablelm,
+    "stablelm_epoch": stablelm,
+    "mixformer-sequential": phi,
     "starcoder2": starcoder2,
     "persimmon": persimmon,
     "nemotron": nemotron,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.model.blocks import Block, mlp
+from chipwise.model.blocks import Block, mlp, table
 from chipwise.model.decoder import Style, decoder, dims, moe_plan
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys
@@ -53,6 +53,15 @@ def qwen2_moe(keys: Keys) -> Draft:
     return decoder(keys, style, size=size, ffns=mixture(keys, size.hidden, QWEN2_MIX), plan=moe_plan(keys, size.layers))
 
 
+def molmo2(keys: Keys) -> Draft:
+    """Molmo 2's text model: Qwen 3 with rows for image tokens, which the head does not have."""
+    over_all = keys.text("qk_norm_type", default="qwen3") == "olmo"
+    bias = "qkv" if keys.flag("attention_bias", "qkv_bias") else ""
+    draft = decoder(keys, Style(bias=bias, qk_norm="full" if over_all else "head"))
+    more = table("model.embed_tokens.extra", keys.size("additional_vocab_size", default=128), draft.hidden_size)
+    return replace(draft, outer=(*draft.outer, more))
+
+
 def qwen3_moe(keys: Keys) -> Draft:
     """Qwen 3 MoE: no shared expert."""
     size = dims(keys, ffn=False)
@@ -60,7 +69,7 @@ def qwen3_moe(keys: Keys) -> Draft:
 
 
 READERS = {
-    "qwen": qwen1,
+    "molmo2_text": molmo2,
     "qwen2": qwen2,
     "qwen2_vl_text": qwen2,
     "qwen2_5_vl_text": qwen2,

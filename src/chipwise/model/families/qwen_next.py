@@ -12,9 +12,10 @@ from chipwise.model.blocks import (
     attention_weights,
     matrix,
     mlp,
+    norm,
     norms,
 )
-from chipwise.model.decoder import NORM_PAIR, Dims, attention_mixers, causal_lm, dims, moe_plan
+from chipwise.model.decoder import NORM_PAIR, Dims, Style, attention_mixers, causal_lm, dims, moe_plan
 from chipwise.model.draft import Draft, stack
 from chipwise.model.families.qwen import QWEN2_MIX
 from chipwise.model.keys import Keys, side_by_side
@@ -114,7 +115,53 @@ def jev(keys: Keys) -> Draft:
     return replace(text, outer=(*text.outer, *words))
 
 
+def qwen4_exp(keys: Keys) -> Draft:
+    """Qwen 4 Exp: Qwen 3.5 MoE with several residual streams; full layers pick what they read with an indexer."""
+    if keys.items("ple_layer_ids"):
+        raise keys.missing(f"{keys.path}ple_layer_ids' tables of n-grams (their rows are primes)")
+    keys.need(("hc_count",), ("hc_lowrank",), ("indexer_n_heads",), ("indexer_head_dim",))
+    size = dims(keys, ffn=False)
+    mixers = {"full": _indexed(keys, gated_attention(keys, size)), "linear": gated_delta(delta_of(keys, size.hidden))}
+    kinds = side_by_side(keys, "layer_types", linear_plan(keys, size.layers), moe_plan(keys, size.layers))
+    streams = tuple(weight for name in ("attn", "mlp") for weight in _streams(keys, f"{name}_hyper_connection", size))
+    inject = tuple(
+        weight
+        for name in ("attn", "mlp")
+        for weight in matrix(
+            f"{name}_hyper_connection.block_inject_weight",
+            (keys.size("hc_count"), keys.size("hc_count") * size.hidden),
+            "other",
+        )
+    )
+    layers = assemble(kinds, mixers, mixture(keys, size.hidden, QWEN2_MIX), (*streams, *inject))
+    draft = causal_lm(keys, size, layers, Style(final_norm=False))
+    return replace(draft, outer=(*draft.outer, *_streams(keys, "hyper_connection_mixer", size)))
+
+
+def _streams(keys: Keys, at: str, size: Dims) -> Weights:
+    """What makes one input of all residual streams: a norm over all of them and a low-rank mix."""
+    wide, rank = keys.size("hc_count") * size.hidden, keys.size("hc_lowrank")
+    return (
+        *norm(f"{at}.hc_norm", wide),
+        *matrix(f"{at}.input_mix_weight_down", (rank, wide), "other"),
+        *matrix(f"{at}.input_mix_weight_up", (wide, rank), "other"),
+    )
+
+
+def _indexed(keys: Keys, block: Block) -> Block:
+    heads, kv = keys.size("indexer_n_heads"), keys.size("indexer_kv_heads", default=1)
+    dim, every = keys.size("indexer_head_dim"), keys.size("indexer_compress_ratio", default=1, least=1)
+    at = "self_attn.indexer"
+    weights = (
+        *matrix(f"{at}.index_qk_proj", ((heads + kv) * dim, keys.size("hidden_size")), "attention"),
+        *norms((f"{at}.q_layernorm", f"{at}.k_layernorm"), dim),
+    )
+    attention = replace(block.attention, indexer_dim=kv * dim // every, sparse_tokens=keys.maybe("indexer_budget"))
+    return Block(weights=(*block.weights, *weights), attention=attention)
+
+
 READERS = {
+    "qwen4_exp_text": qwen4_exp,
     "qwen3_next": qwen3_next,
     "qwen3_5_moe_text": qwen3_next,
     "qwen3_5_text": qwen3_5,

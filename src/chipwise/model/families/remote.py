@@ -205,6 +205,5 @@ READERS = {
     "minicpmv4_6": minicpmv4_6,
     "phi3_v": phi3_v,
     "minicpmv": minicpmv,
-    "deepseek_vl_v2": deepseek_vl_v2,
     "falcon_perception": falcon_perception,
 }

@@ -10,7 +10,8 @@ from chipwise.model.spec import Layer
 from chipwise.model.towers import sides, width_of
 
 
-def _encoder(keys: Keys) -> tuple[tuple[Layer, ...], Weights, int]:
+def image_encoder(keys: Keys) -> tuple[tuple[Layer, ...], Weights, int]:
+    """The image encoder: its layers, what stands around them, its width."""
     hidden = keys.size("hidden_size")
     count = keys.size("num_attention_heads", least=1)
     heads = Heads(hidden=hidden, query=count, kv=count, dim=divide(keys, hidden, count, "hidden_size"))
@@ -101,7 +102,7 @@ def _decoder(keys: Keys) -> Weights:
 def sam(keys: Keys) -> Draft:
     """SAM: base, large and huge."""
     seen = part_keys(keys, "vision_config", default="sam_vision_model")
-    layers, front, hidden = _encoder(seen)
+    layers, front, hidden = image_encoder(seen)
     prompts = _prompts(
         part_keys(keys, "prompt_encoder_config", default="sam_prompt_encoder"),
         seen.size("num_pos_feats", default=128),
