@@ -1,4 +1,4 @@
 """Takes classes of transformers and diffusers; gives `model/data/tensors`. Read `table.py` first, then `explore.py`.
 
-A development tool, not part of the package: it needs `transformers`, `diffusers` and `torch`, which the package does not.
+A development tool, no part of the package: it needs `transformers`, `diffusers` and `torch`, the package does not.
 """

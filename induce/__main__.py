@@ -125,7 +125,7 @@ def check(model_type: str, rows: list[dict[str, str]]) -> bool:
 def _counted(found: Subject) -> int | None:
     if isinstance(found, Transformers):
         model, _ = found.build(found.config)
-        return sum(tensor.numel() for tensor in model.parameters())
+        return sum(int(tensor.numel()) for tensor in model.parameters())
     shapes = found.shapes(found.config)
     return None if shapes is None else params(shapes)
 
@@ -138,7 +138,8 @@ def main(arguments: list[str]) -> int:
         say(f"no such type in classes.csv: {json.dumps(arguments)}")
         return 2
     if only_check:
-        return 0 if all([check(model_type, rows) for model_type, rows in found.items()]) else 1
+        same = [check(model_type, rows) for model_type, rows in found.items()]
+        return 0 if all(same) else 1
     for model_type, rows in found.items():
         derive(model_type, rows)
     return 0

@@ -143,7 +143,7 @@ def _joint_sets(points: Sequence[Point]) -> list[tuple[str, ...]]:
     """Keys that change one and the same side of some tensor."""
     base = points[0].shapes
     sets = {acting(points, name, axis) for name, shape in base.items() for axis in range(len(shape))}
-    return sorted((keys for keys in sets if 2 <= len(keys) <= _MOST_JOINT_KEYS), key=lambda keys: (len(keys), keys))  # noqa: PLR2004
+    return sorted((keys for keys in sets if 2 <= len(keys) <= _MOST_JOINT_KEYS), key=lambda keys: (len(keys), keys))
 
 
 def acting(points: Sequence[Point], name: str, axis: int) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _plain(keys: Sequence[str], samples: Sequence[Sample]) -> str | None:
 
 def _sums(keys: Sequence[str], samples: Sequence[Sample]) -> Iterator[str]:
     """A whole multiple of each key and a constant: from samples that change one key each."""
-    if len(keys) < 2:  # noqa: PLR2004
+    if len(keys) < 2:
         return
     base, value = samples[0]
     factors: dict[str, Fraction] = {}

@@ -72,7 +72,7 @@ def tries(path: str, value: float) -> list[float]:
     >>> tries("hidden_size", 8), tries("encoder_layers", 2)
     ([16, 24, 32, 9, 10, 4], [3, 5, 4])
     """
-    if isinstance(value, float):
+    if type(value) is float:
         return [value * factor for factor in _FLOAT_FACTORS]
     if value == 0:
         return [2, 3, 1]

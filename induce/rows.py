@@ -169,8 +169,8 @@ def _conditioned(builder: Builder, explored: Explored, rows: Rows, flip: _Flip) 
         return rows
     other = rows_of(again)
     points = [point for point in again.points if not _touches(point, again.points[0], set(rows.fixed))]
-    here = explored.points[0].env
-    seen = [row for row in rows.rows if all(_met(here, path, wanted) for path, wanted in row.when.items())]
+    env = explored.points[0].env
+    seen = [row for row in rows.rows if all(_met(env, path, wanted) for path, wanted in row.when.items())]
     still = [row for row in seen if _true_in(points, row, seen)]
     kept = tuple(_needing(row, flip, needs=row in seen and row not in still) for row in rows.rows)
     new = [row for row in other.rows if not any(_same(points, row, known) for known in still)]

@@ -114,7 +114,7 @@ class Transformers:
         )
         made.num_labels = labels
         with import_module("torch").device("meta"):
-            model = getattr(import_module("transformers"), self.class_name)._from_config(made)  # noqa: SLF001
+            model = getattr(import_module("transformers"), self.class_name)(made)
         model.tie_weights()
         return model, made
 

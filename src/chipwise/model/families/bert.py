@@ -6,12 +6,9 @@ from dataclasses import dataclass, replace
 
 from chipwise.model import keys as k
 from chipwise.model.blocks import (
-    Block,
     Heads,
-    NormKind,
     Projections,
     Weights,
-    assemble,
     attention_weights,
     matrix,
     mlp,

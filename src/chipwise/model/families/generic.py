@@ -67,15 +67,28 @@ def generic(keys: Keys) -> Draft:
 
 _SIZED = re.compile(r"(^|_)(dim|dims|size|rank|heads?|layers?|experts?|groups?|width|depth)($|_)")
 # Sizes that a plain decoder reads, and those that say how it trains, looks up or generates.
+_OTHER_USUAL = (
+    "batch_size ep_size group_size image_size kv_lora_rank max_window_layers mlp_only_layers n_group "
+    "n_groups num_expert_group num_nextn_predict_layers pool_size q_lora_rank qk_head_dim "
+    "qk_nope_head_dim qk_rope_head_dim rotary_dim router_group_size sliding_window_size topk_group "
+    "v_head_dim window_size"
+)
 _USUAL = frozenset(
-    {
-        *k.HIDDEN, *k.LAYERS, *k.HEADS, *k.KV_HEADS, *k.HEAD_DIM, *k.FFN, *k.VOCAB, *k.EXPERTS, *WIDTH, *SHARED_WIDTH,
-        *SHARED_COUNT, "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "window_size",
-        "sliding_window_size", "max_window_layers", "num_nextn_predict_layers", "mlp_only_layers", "n_group", "group_size",
-        "n_groups", "topk_group", "num_expert_group", "batch_size", "rotary_dim", "ep_size", "qk_head_dim", "pool_size",
-        "image_size", "router_group_size",
-    }
-)  # fmt: skip
+    (
+        *k.HIDDEN,
+        *k.LAYERS,
+        *k.HEADS,
+        *k.KV_HEADS,
+        *k.HEAD_DIM,
+        *k.FFN,
+        *k.VOCAB,
+        *k.EXPERTS,
+        *WIDTH,
+        *SHARED_WIDTH,
+        *SHARED_COUNT,
+        *_OTHER_USUAL.split(),
+    )
+)
 
 
 def unread_sizes(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ def _second_weights(shape: _Shape, kind: str) -> Weights:
     named = ("input_layernorm",) if near else ("q_input_layernorm", "k_input_layernorm", "v_input_layernorm")
     return (
         *attention_weights(heads, Projections()),
-        *(weight for name in ("k_proj", "v_proj") for weight in _taps(shape, f"{_A}.{name}.sconv", kv, hidden, near)),
+        *(weight for name in ("k_proj", "v_proj") for weight in _taps(shape, f"{_A}.{name}.sconv", kv, hidden, kind)),
         vector(f"{_A}.q_proj.norm.scale", heads.query * heads.dim, "attention", units=heads.query),
         *matrix(f"{_A}.o_proj.gate_proj", (heads.query * heads.dim, hidden), "attention", units=heads.query),
         *matrix(f"{_A}.sink_proj", (heads.query, hidden), "attention", units=heads.query),
@@ -189,8 +189,8 @@ def _second_weights(shape: _Shape, kind: str) -> Weights:
     )
 
 
-def _taps(shape: _Shape, at: str, kv: int, hidden: int, fixed: bool) -> Weights:  # noqa: FBT001
-    if fixed:
+def _taps(shape: _Shape, at: str, kv: int, hidden: int, kind: str) -> Weights:
+    if kind == "sliding":
         return conv(f"{at}.conv1d", (kv, 1), shape.kernel, bias=False, part="attention")
     groups = shape.heads["full"].kv
     return (

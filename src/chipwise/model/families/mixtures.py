@@ -29,13 +29,12 @@ from chipwise.model.decoder import (
     decoder,
     dims,
     moe_plan,
-    window_plan,
 )
 from chipwise.model.draft import Draft
-from chipwise.model.keys import Keys, divide
+from chipwise.model.keys import Keys
 from chipwise.model.mixture import PER_TOKEN, Mix, mixture
 from chipwise.model.recurrent import state_bytes
-from chipwise.model.spec import Experts
+from chipwise.model.spec import AttentionKind, Experts
 
 _SHARED = ("shared_expert_intermediate_size",)
 
@@ -127,7 +126,7 @@ def _convolved(keys: Keys, heads: Heads, *, window_tokens: int | None = None) ->
         vector("self_attn.qk_norm.temp", heads.kv, "attention", units=heads.kv),
     )
     late = state_bytes(recurrent=0, channels=channels, kernel=first + second - 1)
-    kind = "sliding" if window_tokens else "full"
+    kind: AttentionKind = "sliding" if window_tokens else "full"
     attention = heads.attention(kind, window_tokens=window_tokens)
     return Block(weights=weights, attention=replace(attention, state_bytes_per_sequence=late))
 

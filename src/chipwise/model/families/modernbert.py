@@ -19,7 +19,7 @@ from chipwise.model.blocks import (
     table,
     vector,
 )
-from chipwise.model.decoder import attention_mixers, decoder, dims, is_tied
+from chipwise.model.decoder import attention_mixers, dims, is_tied
 from chipwise.model.draft import Draft
 from chipwise.model.families.bert import encoder
 from chipwise.model.families.llama import llama

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.model import keys as k
-from chipwise.model.blocks import Block, Moe, Projections, Weights, assemble, matrix, moe, norm, norms, vector
+from chipwise.model.blocks import Block, Moe, Projections, Weights, assemble, matrix, moe, norms, vector
 from chipwise.model.decoder import NORM_FOUR, Dims, Style, attention_mixers, causal_lm, decoder, dims, window_plan
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys

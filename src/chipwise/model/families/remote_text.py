@@ -1,4 +1,4 @@
-"""Decoders whose code ships with their weights: OpenELM, Arctic, Grok 1, PLaMo, TeleChat, CodeShell, Refact, Jais, Step 3.
+"""Decoders whose code ships with their weights: OpenELM, Arctic, Grok 1, PLaMo, TeleChat, CodeShell, Jais, Step 3.
 
 Source: the modeling file beside each checkpoint on Hugging Face, named in the reader's docstring.
 """

@@ -1,4 +1,4 @@
-"""Models that see, whose code ships with their weights: Qwen-VL, GLM-4V, Molmo, NVLM-D, XComposer 2, dots.ocr, DeepSeek-OCR.
+"""Models that see, whose code ships with their weights: Qwen-VL, GLM-4V, Molmo, NVLM-D, dots.ocr, DeepSeek-OCR.
 
 Source: the modeling file beside each checkpoint on Hugging Face. What it fixes in code and no config says (a tower's
 depth, a rank) stands here as the default of the key that would say it.
@@ -11,9 +11,7 @@ from dataclasses import replace
 from chipwise.model.blocks import (
     EncoderStyle,
     Heads,
-    Projections,
     Weights,
-    attention_weights,
     conv,
     encoder_layers,
     matrix,
@@ -176,7 +174,7 @@ def xcomposer2(keys: Keys) -> Draft:
 
 
 def dots_ocr(keys: Keys) -> Draft:
-    """dots.ocr (rednote-hilab modeling_dots_vision.py): Qwen 2 behind a ViT with gated MLPs that merges four patches."""
+    """dots.ocr (rednote-hilab modeling_dots_vision.py): Qwen 2 behind a gated ViT that merges four patches."""
     text = text_part(keys, default="qwen2")
     seen = Keys(data=keys.mapping("vision_config"), path="vision_config.")
     hidden, out = seen.size("embed_dim", "hidden_size", least=1), seen.size("hidden_size", default=text.hidden_size)

@@ -104,7 +104,7 @@ def _adapters(keys: Keys, hidden: int) -> Weights:
 
 
 def zamba(keys: Keys) -> Draft:
-    """Zamba 1: heads of Mamba 1, one shared block before every sixth layer and a matrix of the layer's own behind it."""
+    """Zamba 1: heads of Mamba 1, one shared block before every sixth layer, a matrix of the layer's own behind."""
     keys.need(k.HIDDEN, k.LAYERS, k.HEADS, k.VOCAB, k.FFN)
     hidden, count = keys.size(*k.HIDDEN, least=1), keys.layers()
     query = keys.size("num_attention_heads", least=1)
