@@ -211,7 +211,7 @@ def test_terms_add_up(ask: Ask, fitted: Parameters, kind: str, engine_mixes: flo
 
 
 def test_a_compressed_past_is_read_by_the_entry(ask: Ask, dense: ModelSpec, ideal: Parameters) -> None:
-    """Longer contexts cost a windowed layer nothing, one with a compressed past a quarter of a full one, if unpicked."""
+    """A longer context costs a window nothing, one with a compressed past a quarter of a full one, if unpicked."""
 
     def attention_s(context: int, **shape: Any) -> float:
         layer = dense.layers[0]

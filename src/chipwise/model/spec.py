@@ -89,7 +89,7 @@ class Attention:
 
     @property
     def cache_elements_per_token(self) -> int:
-        """Elements that one token (or one compressed entry) takes in this layer's cache, all devices together, unpadded.
+        """Elements that one token (or one compressed entry) takes in the layer's cache, all devices, unpadded.
 
         >>> shape = Attention(kind="full", query_heads=64, kv_heads=8, head_dim=128, value_head_dim=128)
         >>> shape.cache_elements_per_token
