@@ -92,7 +92,7 @@ def test_sizes_far_behind_come_last_and_say_by_what_multiple() -> None:
 
 
 def test_a_fleet_of_tiny_sizes_is_folded_whatever_it_costs() -> None:
-    advice = advise(Request(model="llama-3.1-8b", purpose="chat", rate_per_s=20.0, goal="cost"))
+    advice = advise(Request(model="llama-3.1-8b", purpose="chat", rate_per_s=20.0, goal="latency"))
     fleets = [row for row in advice.also_feasible if row.aside and "instances of" in row.aside]
     assert fleets
     assert all(row.instances > 10 * advice.options[0].instances for row in fleets)

@@ -18,9 +18,10 @@ def test_pretraining_takes_a_hundred_times_the_gpus_of_adapters() -> None:
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "llama-3.3-70b"])
-@pytest.mark.parametrize("purpose", ["rlhf", "grpo"])
-def test_reinforcement_takes_4_to_32_gpus(model: str, purpose: str) -> None:
-    assert 4 <= first(model, purpose).chips_used <= 32
+@pytest.mark.parametrize(("purpose", "least"), [("rlhf", 4), ("grpo", 2)])
+def test_reinforcement_takes_4_to_32_gpus(model: str, purpose: str, least: int) -> None:
+    """GRPO trains no critic and has no reward model: a small actor may do with two GPUs of 96 GB."""
+    assert least <= first(model, purpose).chips_used <= 32
 
 
 def test_four_nodes_for_two_weeks_are_sixteen_for_three_and_a_half_days() -> None:

@@ -140,7 +140,7 @@ def recipe_named(trainer: str) -> str:
         UnknownNameError: no alias is part of the name.
 
     >>> recipe_named("llm-foundry (Composer FSDP1)")
-    'fsdp'
+    'composer'
     """
     if trainer in recipes():
         return trainer
