@@ -9,6 +9,7 @@ import pytest
 
 from chipwise import Request, advise
 from chipwise.decide import Option
+from chipwise.perf.parameters import parameters_for
 
 LONG = Request(model="llama-3.1-8b", context_tokens=131072, only=("g6e.xlarge",))
 EXPERTS = Request(model="deepseek-v3", purpose="chat", users=256, only=("p5e.48xlarge",))
@@ -44,7 +45,8 @@ def test_hot_experts_are_a_risk_where_ranks_have_experts_of_their_own() -> None:
     words = said(option.risks, f"fullest of {option.parallelism.ep} ranks")
     share = re.search(r"at ([\d.]+) times its share \(fitted\)", words)
     assert share is not None
-    assert float(share.group(1)) >= 1.0
+    fitted = parameters_for(chip=option.chip, generation="hopper", engine=option.engine).expert_imbalance
+    assert float(share.group(1)) == pytest.approx(float(fitted), abs=0.005)
     dense = first(dataclasses.replace(EXPERTS, model="llama-3.1-8b"))
     assert not [risk for risk in dense.risks if "expert" in risk]
 

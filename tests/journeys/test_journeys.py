@@ -80,6 +80,12 @@ def test_a_bar_nothing_meets_and_the_change_that_is_offered(page: Page, home: st
     row.first.get_by_role("link", name="make it work").click()
     expect(page.locator("main")).to_contain_text("g6e.xlarge")
     expect(page.locator("main")).to_contain_text("times as loose")
+    told = page.locator("main").inner_text()
+    missed = re.search(r"a bar of ([\d.]+) times", told)
+    looser = re.search(r"bars ([\d.]+) times as loose", told)
+    assert missed is not None
+    assert looser is not None
+    assert float(missed.group(1)) <= float(looser.group(1)) <= 1.1 * float(missed.group(1)) + 0.1
 
 
 def test_read_why_one_size_was_rejected(page: Page, home: str) -> None:

@@ -33,7 +33,7 @@ def link_seconds_per_byte(*, hardware: Hardware, parameters: Parameters) -> Numb
 
 def network_seconds_per_byte(*, hardware: Hardware, parameters: Parameters) -> Number:
     """Seconds a byte takes from node to node when one device has the whole network; infinite without one."""
-    rate = hardware.network_bytes_per_s * parameters.link_fraction
+    rate = hardware.network_bytes_per_s * parameters.network_fraction
     return np.where(rate > 0, 1.0 / np.maximum(rate, TINY), np.inf)
 
 

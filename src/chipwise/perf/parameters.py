@@ -40,6 +40,8 @@ class Parameters:
     """Of the sheet memory bandwidth, reached when decode attention reads the cache."""
     link_fraction: Number
     """Of the sheet link rate, reached by collectives."""
+    network_fraction: Number
+    """Of the sheet rate of the network between nodes, reached by collectives and sends."""
     ring_fraction: Number
     """1: an all-reduce passes the links as a ring does; 0: the switches of the node reduce, in one passage."""
     collective_s: Number

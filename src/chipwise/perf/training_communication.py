@@ -39,12 +39,12 @@ def training_fabric(
         fabric: what joins the devices of a node.
     """
     links = parameters_for(chip="", generation=generation, engine="", fabric=fabric)
-    reached = coefficients.network_fraction / coefficients.link_fraction
     return Fabric(
-        hardware=replace(hardware, network_bytes_per_s=hardware.network_bytes_per_s * reached),
+        hardware=hardware,
         links=replace(
             links,
             link_fraction=coefficients.link_fraction,
+            network_fraction=coefficients.network_fraction,
             collective_s=coefficients.collective_s,
             hop_s=coefficients.hop_s,
             network_s=coefficients.network_s,
