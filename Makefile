@@ -11,7 +11,7 @@ PYTEST := $(BIN)/pytest -q -n 2
 QUICK := -m "not slow"
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: help setup demo test lint check check-full mutation bench calibrate docs screens clean
+.PHONY: help setup demo test lint check check-full mutation bench measurements calibrate docs screens clean
 
 help:  ## list the verbs
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -54,7 +54,10 @@ mutation: $(STAMP)  ## plant a seeded sample of faults in the arithmetic rooms: 
 bench: $(STAMP)  ## how fast chipwise itself is: every script of benchmarks/
 	@shopt -s nullglob; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-calibrate: $(STAMP)  ## fit perf/data and memory/data to the published measurements beside the repository, cross-validate (15 minutes)
+measurements: $(STAMP)  ## write measurements/ from the published tables beside the repository
+	$(BIN)/python -m calibrate collect
+
+calibrate: $(STAMP)  ## fit perf/data and memory/data to measurements/ and the tables beside the repository, cross-validate (15 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m calibrate $(PARTS)
 
 docs: $(STAMP)  ## write the generated pages of docs/

@@ -1,6 +1,7 @@
 """`python -m calibrate [PART...]`: fits and cross-validates; perf/data and pages of docs/decisions.
 
-The measurements stand in the folder `shared` beside the repository; without it nothing is done, aloud.
+Serving is fitted to the table in `measurements/`, which `python -m calibrate collect` writes from what was published
+(the folder `shared` beside the repository). What needs that folder is not done without it, and says so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TRUTH = ROOT.parent / "shared" / "truth"
+MEASURED = ROOT / "measurements" / "serving.csv"
 DATA = ROOT / "src" / "chipwise" / "perf" / "data"
 MEMORY = ROOT / "src" / "chipwise" / "memory" / "data"
 NOTES = ROOT / "docs" / "decisions"
@@ -31,18 +33,19 @@ def serving() -> None:
     from calibrate.serving import residuals
     from calibrate.serving_items import groups
 
-    model, theta, found = folds.whole(TRUTH, ITERATIONS)
+    model, theta, found = folds.whole(MEASURED, ITERATIONS)
     parts = groups(found)
     start = residuals(model, np.zeros(len(model.variables)), parts)
     own = residuals(model, theta, parts)
-    by_model = folds.cross_validated(TRUTH, "models", WORKERS)
-    by_source = folds.cross_validated(TRUTH, "sources", WORKERS)
+    by_model = folds.cross_validated(MEASURED, "models", WORKERS)
+    by_source = folds.cross_validated(MEASURED, "sources", WORKERS)
     serving_tables.write_parameters(DATA / "calibrated.csv", model, theta, own)
     serving_tables.write_coverage(DATA / "coverage.csv", own)
     backed = {"measured": own, "calibrated": by_model, "transferred": by_source}
     serving_tables.write_ranges(DATA / "ranges.csv", backed)
     largest = max(
-        {one.source for one in found}, key=lambda name: sum(one.source == name for one in found if one.complete)
+        {one.laboratory for one in found},
+        key=lambda name: sum(one.laboratory == name for one in found if one.complete),
     )
     pages = [
         baselines.noise_floor(found),
@@ -52,10 +55,10 @@ def serving() -> None:
         scores.report("Cross-validated: models left out", by_model),
         scores.report("Cross-validated: sources left out", by_source),
         scores.report(
-            f"Models left out, without {largest}", [one for one in by_model if one.measurement.source != largest]
+            f"Models left out, without {largest}", [one for one in by_model if one.measurement.laboratory != largest]
         ),
         scores.report(
-            f"Sources left out, without {largest}", [one for one in by_source if one.measurement.source != largest]
+            f"Sources left out, without {largest}", [one for one in by_source if one.measurement.laboratory != largest]
         ),
     ]
     _write("serving-scores.md", "# Serving: scores of the calibration", pages)
@@ -66,6 +69,25 @@ def _write(name: str, title: str, pages: list[str]) -> None:
     text = "\n".join([title + "\n", *pages])
     (NOTES / name).write_text(_NOTE + text, encoding="utf-8")
     say(text)
+
+
+def collect() -> None:
+    """The table of serving measurements, from those published beside the repository."""
+    from calibrate.collect import collected, write
+
+    rows, left = collected(TRUTH)
+    write(MEASURED, rows)
+    say(f"{MEASURED.name}: {len(rows)} runs, {MEASURED.stat().st_size / 1e6:.2f} MB")
+    for reason, count in sorted(left.items()):
+        say(f"left out, {reason}: {count} figures")
+
+
+def _published(name: str) -> bool:
+    if TRUTH.is_dir():
+        return True
+    beside = TRUTH.parent.name
+    say(f"calibrate: {name} skipped, the published measurements are not there (the folder {beside} beside it)")
+    return False
 
 
 def training() -> None:
@@ -106,19 +128,18 @@ PARTS = {
     "reinforcement": reinforcement,
     "reports": reports,
 }
+VERBS = PARTS | {"collect": collect}
 
 
 def main(asked: list[str]) -> int:
-    """Run the parts that are asked, or all."""
-    if not TRUTH.is_dir():
-        say(f"calibrate: skipped, the published measurements are not there (the folder {TRUTH.parent.name} beside it)")
-        return 0
-    unknown = [name for name in asked if name not in PARTS]
+    """Run what is asked, or fit all parts."""
+    unknown = [name for name in asked if name not in VERBS]
     if unknown:
-        say(f"calibrate: no part {unknown[0]}: choose {', '.join(PARTS)}")
+        say(f"calibrate: no part {unknown[0]}: choose {', '.join(VERBS)}")
         return 2
     for name in asked or PARTS:
-        PARTS[name]()
+        if name == "serving" or _published(name):
+            VERBS[name]()
     return 0
 
 

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
+from calibrate.figures import Measurement
 from calibrate.serving import Residual
-from calibrate.serving_items import Measurement
 from chipwise.audit.runs import Run
 from chipwise.errors import ChipwiseError
 from chipwise.precision import bytes_per_param, capability
@@ -49,7 +49,7 @@ def _naive(one: Measurement) -> float | None:
         return token_s
     if one.quantity == "ttft":
         return prompt_s
-    if one.quantity == "throughput" and one.asked.of == "output_tok" and one.asked.statistic == "total":
+    if one.figure == "output_tokens_per_s":
         whole = run.place.chips * peak / (2.0 * model.params_active)
         return whole * run.load.osl / (run.load.isl + run.load.osl)
     return None
@@ -96,13 +96,13 @@ def noise_floor(found: Sequence[Measurement]) -> str:
 def _gaps(found: Sequence[Measurement], equal: Key, differ: Key | None) -> list[float]:
     parts: dict[tuple[object, ...], list[Measurement]] = {}
     for one in found:
-        parts.setdefault((one.item.metric, *equal(one.run)), []).append(one)
+        parts.setdefault((one.figure, *equal(one.run)), []).append(one)
     gaps = []
     for own in parts.values():
         pairs = [
             abs(float(np.log(a.value / b.value)))
             for a, b in combinations(own[:MOST_PAIRS], 2)
-            if a.item.row.run_id != b.item.row.run_id and (differ is None or differ(a.run) != differ(b.run))
+            if a.id != b.id and (differ is None or differ(a.run) != differ(b.run))
         ]
         gaps += pairs[:MOST_PAIRS]
     return gaps

@@ -8,9 +8,10 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
+from calibrate.figures import Measurement, measurements
 from calibrate.robust import Settings
 from calibrate.serving import Model, Residual, fitted, held_out, model_of
-from calibrate.serving_items import Measurement, groups, measurements
+from calibrate.serving_items import groups
 
 MODEL_FOLDS = 8
 Left = Callable[[Measurement], str]
@@ -18,7 +19,7 @@ Left = Callable[[Measurement], str]
 
 def source_of(one: Measurement) -> str:
     """Who measured."""
-    return one.source
+    return one.laboratory
 
 
 def model_folds(found: Sequence[Measurement]) -> dict[str, str]:
@@ -40,8 +41,8 @@ def shape_of(one: Measurement) -> str:
 
 
 @cache
-def _table(folder: Path) -> tuple[list[Measurement], Model, dict[str, str]]:
-    found = measurements(folder)
+def _table(file: Path) -> tuple[list[Measurement], Model, dict[str, str]]:
+    found = measurements(file)
     return found, model_of(groups(found)), model_folds(found)
 
 
@@ -50,21 +51,21 @@ def _left(scheme: str, placed: dict[str, str]) -> Left:
 
 
 def _one(task: tuple[Path, str, str]) -> list[Residual]:
-    folder, scheme, fold = task
-    found, model, placed = _table(folder)
+    file, scheme, fold = task
+    found, model, placed = _table(file)
     return held_out(model, found, _left(scheme, placed), fold)
 
 
-def cross_validated(folder: Path, scheme: str, workers: int) -> list[Residual]:
+def cross_validated(file: Path, scheme: str, workers: int) -> list[Residual]:
     """Residuals of every fold that holds complete figures, each under a fit that never saw the fold."""
-    found, _, placed = _table(folder)
+    found, _, placed = _table(file)
     left = _left(scheme, placed)
-    tasks = [(folder, scheme, fold) for fold in sorted({left(one) for one in found if one.complete})]
+    tasks = [(file, scheme, fold) for fold in sorted({left(one) for one in found if one.complete})]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         return [one for own in pool.map(_one, tasks) for one in own]
 
 
-def whole(folder: Path, iterations: int) -> tuple[Model, object, list[Measurement]]:
+def whole(file: Path, iterations: int) -> tuple[Model, object, list[Measurement]]:
     """The fit to everything."""
-    found, model, _ = _table(folder)
+    found, model, _ = _table(file)
     return model, fitted(model, found, Settings(iterations=iterations)), found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from calibrate.serving import Residual
 
-_VARIED = re.compile(r"sharegpt|dataset|not fixed lengths")
 _LATENCY_LOADS = frozenset({"closed", "rate", "single"})
 
 
@@ -22,8 +20,7 @@ def bar_of(one: Residual) -> str | None:
     if measured.quantity in {"ttft", "tpot"} and kind in _LATENCY_LOADS:
         return {"ttft": "TTFT, below capacity", "tpot": "TPOT and ITL, below capacity"}[measured.quantity]
     if measured.quantity == "throughput" and kind == "offline":
-        varied = _VARIED.search(measured.item.row.note.lower())
-        return "tok/s offline, varied lengths" if varied else "tok/s offline, fixed lengths"
+        return "tok/s offline, varied lengths" if measured.run.load.osl_cv > 0 else "tok/s offline, fixed lengths"
     return None
 
 
@@ -56,7 +53,7 @@ def report(title: str, found: Iterable[Residual]) -> str:
 
 def _line(bar: str, own: Sequence[Residual]) -> str:
     logs = np.array([one.log_ratio for one in own])
-    errors, sources = np.abs(np.exp(logs) - 1.0) * 100.0, [one.measurement.source for one in own]
+    errors, sources = np.abs(np.exp(logs) - 1.0) * 100.0, [one.measurement.laboratory for one in own]
     alike = [weighted_quantile(list(errors), sources, share) for share in (0.5, 0.9)]
     pooled = [float(np.quantile(errors, share)) for share in (0.5, 0.9)]
     by_source = ", ".join(

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrate.figures import Measurement
 from calibrate.priors import Variable, starts, variables
 from calibrate.robust import Array, Block, Settings, fit
-from calibrate.serving_items import Group, Measurement, groups, log_figures, scopes
+from calibrate.serving_items import Group, groups, log_figures, scopes
 from chipwise.perf.parameters import NAMES, Parameters, capped
 from chipwise.perf.serving import predict_serving
 
@@ -90,7 +91,7 @@ def weights(found: Sequence[Measurement]) -> dict[int, float]:
 
 
 def _kind(one: Measurement) -> tuple[object, ...]:
-    return one.source, one.quantity, one.run.load.kind, one.complete
+    return one.laboratory, one.quantity, one.run.load.kind, one.complete
 
 
 def thinned(found: Sequence[Measurement]) -> list[Measurement]:
@@ -108,7 +109,7 @@ def thinned(found: Sequence[Measurement]) -> list[Measurement]:
 
 def _sweep(one: Measurement) -> tuple[object, ...]:
     run = one.run
-    return one.source, run.model, run.chip_id, run.engine, run.place, run.load.kind
+    return one.laboratory, run.model, run.chip_id, run.engine, run.place, run.load.kind
 
 
 def fitted(model: Model, found: Sequence[Measurement], settings: Settings) -> Array:

@@ -60,9 +60,9 @@ def write_parameters(file: Path, model: Model, theta: Array, found: Sequence[Res
 
 def _basis(scope: str, found: Sequence[Residual]) -> tuple[str, str, str]:
     own = [one for one in found if scope == "all" or scope in scopes(one.measurement.run)]
-    counted = Counter(one.measurement.item.row.text("source").split("@")[0] for one in own)
+    counted = Counter(one.measurement.source.split("@")[0] for one in own)
     named = " · ".join(name for name, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:4])
-    sources = {one.measurement.source for one in own}
+    sources = {one.measurement.laboratory for one in own}
     left = float(np.median([abs(one.log_ratio) for one in own]))
     return (
         f"fit of published measurements: {named}",
@@ -95,7 +95,7 @@ def _ranges(metric: str, load: str, backed: Backed) -> Iterable[tuple[object, ..
         whole = [one for one in found if one.measurement.complete and one.measurement.quantity == metric]
         own = [one for one in whole if load in {"any", one.measurement.run.load.kind}]
         own = own if len(own) >= LEAST_FOR_A_LOAD else whole
-        sources = {one.measurement.source for one in own}
+        sources = {one.measurement.laboratory for one in own}
         bounds = _bounds(own)
         if metric != "throughput" and len(sources) < LEAST_SOURCES:
             wide = _bounds(whole)
@@ -109,7 +109,7 @@ def _ranges(metric: str, load: str, backed: Backed) -> Iterable[tuple[object, ..
 def _bounds(own: Sequence[Residual]) -> tuple[float, float]:
     """Measured / predicted, its 10 % and 90 % quantiles: half as pooled, half with sources weighed alike."""
     logs = [one.log_ratio for one in own]
-    sources = [one.measurement.source for one in own]
+    sources = [one.measurement.laboratory for one in own]
     low, high = (
         0.5 * (weighted_quantile(logs, sources, share) + float(np.quantile(logs, share))) for share in (0.9, 0.1)
     )

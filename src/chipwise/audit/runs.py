@@ -112,8 +112,56 @@ def _chip(chip_id: str) -> Chip:
     return chip_named(chip_id, "hardware")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What a row says of its run, as far as it says it: what is left open takes the engine's defaults."""
+
+    model: ModelKey
+    chip_id: str
+    engine: Engine
+    assumed_release: bool
+    place: Place
+    load: Load
+    said: Settings
+    kv_words: str
+    usage: Usage
+
+
 def run_of(row: Row, models: Path | None) -> Run:
     """Every condition of a row of `inference.csv`.
+
+    Raises:
+        SkipError: a condition is missing, or a name is unknown.
+    """
+    return run_from(conditions_of(row, models))
+
+
+def run_from(stated: Conditions) -> Run:
+    """The run under these conditions, with the defaults of its engine on its device.
+
+    Raises:
+        SkipError: the model cannot be read.
+    """
+    chip = _chip(stated.chip_id)
+    place, said = stated.place, stated.said
+    memory = float(visible_bytes(chip.id, chip.memory_bytes or 0.0))
+    facts = device_facts(chip.id, memory, tp=place.tp, pp=place.pp, usage=stated.usage)
+    return Run(
+        model=stated.model,
+        chip_id=chip.id,
+        engine=stated.engine,
+        place=place,
+        load=stated.load,
+        limits=limits_of(stated.engine, facts, said),
+        kv_format=kv_format_of(stated.kv_words, stated.model.model, stated.engine.name),
+        eager=said.eager,
+        rented=said.rented,
+        assumed_release=stated.assumed_release,
+    )
+
+
+def conditions_of(row: Row, models: Path | None) -> Conditions:
+    """What a row of `inference.csv` states.
 
     A blank tp means that the devices of the row, beyond pp and dp, are one tensor-parallel group. Data-parallel
     ranks without shared experts are replicas, where one replica holds the model.
@@ -121,27 +169,23 @@ def run_of(row: Row, models: Path | None) -> Run:
     Raises:
         SkipError: a condition is missing, or a name is unknown.
     """
-    load = load_of(row, settings_of(row))
+    said = settings_of(row)
+    load = load_of(row, said)
     key = ModelKey(name=row.text("model"), models=models, words=row.text("weight_precision"))
     model = key.model
     chip = chip_named(row.text("hardware"), "hardware")
     engine, assumed = engine_of(row)
     memory = float(visible_bytes(chip.id, chip.memory_bytes or 0.0))
-    place = held(place_of(row, chip), model, memory / chip.cores)
-    said = settings_of(row)
-    usage: Usage = "offline" if load.kind == "offline" and not row.text("request_rate") else "server"
-    facts = device_facts(chip.id, memory, tp=place.tp, pp=place.pp, usage=usage)
-    return Run(
+    return Conditions(
         model=key,
         chip_id=chip.id,
         engine=engine,
-        place=place,
-        load=load,
-        limits=limits_of(engine, facts, said),
-        kv_format=kv_format_of(row.text("kv_precision"), model, engine.name),
-        eager=said.eager,
-        rented=said.rented,
         assumed_release=assumed,
+        place=held(place_of(row, chip), model, memory / chip.cores),
+        load=load,
+        said=said,
+        kv_words=row.text("kv_precision"),
+        usage="offline" if load.kind == "offline" and not row.text("request_rate") else "server",
     )
 
 
