@@ -14,8 +14,8 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.collectives import send_s
-from chipwise.perf.compositions import SATURATION, arrival_s
 from chipwise.perf.load import Case, ServingInput, ServingPrediction, prepare
+from chipwise.perf.phases import SATURATION, arrival_s
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.steady import prefill_alone_s
 from chipwise.perf.work import cache_bytes_per_sequence

@@ -189,7 +189,7 @@ def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculati
     return step_s(machine, decode_load(lengths, computed, speculation)) + speculation.draft_s
 
 
-def _chunk_delta(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:
+def chunk_delta_s(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:
     """What `chunk` prefill tokens add to a step of `running` decodes, or take in a step of their own."""
     mixed = machine.parameters.mixed_fraction
     load = chunk_load(lengths, running * mixed, chunk)
@@ -213,7 +213,7 @@ def steady_at(
     per_step = decoding * lengths.fresh / steps_of_one / pp
     chunk = np.minimum(budget, np.maximum(per_step, np.minimum(lengths.fresh, budget)))
     plain_s = decode_step_s(machine, lengths, decoding, speculation)
-    delta_s = _chunk_delta(machine, lengths, decoding, plain_s, chunk)
+    delta_s = chunk_delta_s(machine, lengths, decoding, plain_s, chunk)
     share = per_step / chunk
     step = plain_s + share * delta_s
     return Steady(

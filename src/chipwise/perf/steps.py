@@ -85,6 +85,7 @@ def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
     touched = op.distinct_experts(
         tokens=tokens, routed=experts.routed, per_token=experts.per_token, local=experts.local
     )
+    touched = np.minimum(touched * machine.rates.expert_skew, experts.local)
     gemm = experts.gemm
     computed = pairs + touched * op.EXPERT_TILE_TOKENS / 2.0
     roof = op.roofline(

@@ -1,0 +1,62 @@
+"""What the loads have in common: a case's steady state, how a request arrives, is prefilled and waits in a queue."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf.load import Case
+from chipwise.perf.steady import Steady, decode_step_s, prefill_alone_s, prompt_chunks, steady_at
+
+TINY_S = 1e-12
+BUSIEST = 0.95
+"""Largest share of time in prefill that a queue is worked out for."""
+SATURATION = 0.98
+"""Share of the highest rate above which a queue does not drain within a run: the answer is `saturated`."""
+
+
+def steady_of(case: Case, running: Number) -> Steady:
+    """The steady state of a case in which `running` sequences decode."""
+    return steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running)
+
+
+def decode_steps(case: Case) -> Number:
+    """Steps in which a request decodes."""
+    return np.maximum((case.lengths.osl - 1.0) / case.speculation.tokens_per_step, 0.0)
+
+
+def arrival_s(case: Case) -> Number:
+    """What a request spends before a scheduler sees it."""
+    parameters = case.machine.parameters
+    return parameters.request_s + parameters.prompt_token_s * case.lengths.isl
+
+
+def isolated(case: Case) -> tuple[Number, Number]:
+    """TTFT and TPOT of one request alone: its prefill, then a step a token."""
+    ttft = arrival_s(case) + prefill_alone_s(case.machine, case.lengths, case.limits)
+    step = decode_step_s(case.machine, case.lengths, 1.0, case.speculation)
+    return ttft, step / case.speculation.tokens_per_step
+
+
+def own_prefill_s(case: Case, steady: Steady) -> Number:
+    """From the first step that takes a prompt in to its first token, under load."""
+    steps, _ = prompt_chunks(case.lengths, case.limits)
+    ridden = steady.plain_step_s * case.machine.parameters.mixed_fraction + steady.prefill_delta_s
+    return arrival_s(case) + steps * ridden
+
+
+def prompts_ahead_s(steady: Steady) -> Number:
+    """The prompts ahead: an M/D/1 queue of prefill work.
+
+    `rho * work / (2 * (1 - rho))`, rho the share of time that goes into prefill, at most `BUSIEST`.
+
+    Source: Pollaczek 1930, Khinchine 1932 (M/G/1 mean wait, constant service).
+    """
+    rho = np.minimum(steady.requests_per_s * steady.prompt_work_s, BUSIEST)
+    return rho * steady.prompt_work_s / (2.0 * (1.0 - rho))
+
+
+def highest(case: Case) -> Steady:
+    """The steady state with every seat taken: what offline work and saturation are made of."""
+    most = np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0))
+    return steady_of(case, most)
