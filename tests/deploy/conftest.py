@@ -27,8 +27,8 @@ from jsonschema import Draft202012Validator
 
 from chipwise.advisor.plans import advise
 from chipwise.advisor.request import Request
-from chipwise.deploy.chosen import Chosen, choose
-from chipwise.deploy.plan_file import Part
+from chipwise.deploy.asked.chosen import Chosen, choose
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.report.json import as_json
 
 # It reads its schemas anew for every document: once is enough.

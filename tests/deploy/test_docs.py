@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from chipwise.deploy.asked.chosen import choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.chosen import choose
 from chipwise.deploy.lint import rules
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part
 
 Frozen = Callable[[str], dict[str, Any]]
 

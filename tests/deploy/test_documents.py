@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.deploy.asked.chosen import Chosen
+from chipwise.deploy.asked.parameters import TARGETS, Parameters, Target
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.bundle import Bundle
-from chipwise.deploy.chosen import Chosen
 from chipwise.deploy.facts import kinds
 from chipwise.deploy.lint import lint_texts
-from chipwise.deploy.parameters import TARGETS, Parameters, Target
+from chipwise.deploy.written.bundle import Bundle
 
 Strict = Callable[[Mapping[str, Any]], list[str]]
 Option = Callable[..., Chosen]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.deploy.bundle import Bundle, File
-from chipwise.deploy.folder import RECORD, write
+from chipwise.deploy.written.bundle import Bundle, File
+from chipwise.deploy.written.folder import RECORD, write
 from chipwise.errors import InputError
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from chipwise.deploy.asked.chosen import choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.bundle import Bundle
-from chipwise.deploy.chosen import choose
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part
+from chipwise.deploy.written.bundle import Bundle
 
 Frozen = Callable[[str], dict[str, Any]]
 GOLDEN = Path(__file__).parent / "golden"

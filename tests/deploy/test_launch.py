@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.deploy.asked.chosen import choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.bundle import Bundle
-from chipwise.deploy.chosen import choose
-from chipwise.deploy.compilation import engine_arguments
-from chipwise.deploy.launch import CHECKPOINT, IMAGE
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part
+from chipwise.deploy.serving.compilation import engine_arguments
+from chipwise.deploy.serving.launch import CHECKPOINT, IMAGE
+from chipwise.deploy.written.bundle import Bundle
 from chipwise.errors import InfeasibleError, KnowledgeError
 
 Frozen = Callable[[str], dict[str, Any]]

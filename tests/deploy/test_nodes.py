@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog import load_catalog
+from chipwise.deploy.asked.chosen import choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.chosen import choose
 from chipwise.deploy.facts import DATA
 from chipwise.deploy.lint.pools import accelerated
 from chipwise.deploy.lint.quantities import quantity
-from chipwise.deploy.nodes import COLUMNS, allocatable_cpu_m, allocatable_memory_bytes, node_of
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part
+from chipwise.deploy.nodes.node import COLUMNS, allocatable_cpu_m, allocatable_memory_bytes, node_of
+from chipwise.deploy.nodes.shape import Share, cpu_text, memory_text, shape_of
 from chipwise.deploy.pods import limits_of
-from chipwise.deploy.shape import Share, cpu_text, memory_text, shape_of
-from chipwise.deploy.startup import startup_of
+from chipwise.deploy.serving.startup import startup_of
 from chipwise.errors import KnowledgeError, UnknownNameError
 from chipwise.facts import read_rows
 

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.deploy.asked.chosen import Chosen, choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.chosen import Chosen, choose
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part
 from chipwise.errors import InputError
 
 Frozen = Callable[[str], dict[str, Any]]

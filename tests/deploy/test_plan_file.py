@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.deploy.asked.chosen import choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part, read_plan
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.bundle import File
-from chipwise.deploy.chosen import choose
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part, read_plan
+from chipwise.deploy.written.bundle import File
 from chipwise.errors import ChipwiseError, InfeasibleError, InputError, UnknownNameError
 
 Frozen = Callable[[str], dict[str, Any]]

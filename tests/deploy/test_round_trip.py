@@ -11,17 +11,17 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from chipwise.deploy.asked.chosen import Chosen, choose
+from chipwise.deploy.asked.parameters import TARGETS, Parameters, Target
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.bundle import Bundle
-from chipwise.deploy.chosen import Chosen, choose
 from chipwise.deploy.lint import lint_texts
 from chipwise.deploy.lint.documents import Tree, read_text
 from chipwise.deploy.lint.engine import devices_of, serves, split_of
 from chipwise.deploy.lint.pods import Pod, pods_of
 from chipwise.deploy.lint.pools import accelerated
-from chipwise.deploy.nodes import Node, node_of
-from chipwise.deploy.parameters import TARGETS, Parameters, Target
-from chipwise.deploy.plan_file import Part
+from chipwise.deploy.nodes.node import Node, node_of
+from chipwise.deploy.written.bundle import Bundle
 
 Plan = Callable[[str], Part]
 AXES = ("tp", "pp", "ep", "dp", "cp")

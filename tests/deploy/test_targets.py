@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.deploy.asked.chosen import Chosen, choose
+from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
-from chipwise.deploy.bundle import Bundle
-from chipwise.deploy.chosen import Chosen, choose
-from chipwise.deploy.parameters import Parameters
-from chipwise.deploy.plan_file import Part
+from chipwise.deploy.written.bundle import Bundle
 from chipwise.errors import InfeasibleError, InputError
 
 Frozen = Callable[[str], dict[str, Any]]

@@ -7,30 +7,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.deploy import marks
-from chipwise.deploy.around import device_monitor
-from chipwise.deploy.bundle import Bundle, File, files_of
-from chipwise.deploy.capacity import Capacity, disk_gib, fallback_shapes, most_nodes, most_replicas, purchase_of
-from chipwise.deploy.chosen import Chosen, Pool
-from chipwise.deploy.claims import CLAIM, claim_remarks, claim_template
-from chipwise.deploy.components import components_of
-from chipwise.deploy.disaggregated import disaggregated_objects, of_pool
+from chipwise.deploy.asked.chosen import Chosen, Pool
+from chipwise.deploy.asked.parameters import STAND_IN, Parameters, with_changes
+from chipwise.deploy.asked.plan_file import broken
 from chipwise.deploy.facts import text, vendor_text
-from chipwise.deploy.forms import kustomized, production_stack
 from chipwise.deploy.kinds.namespace import Namespace
 from chipwise.deploy.kinds.pod import Place
 from chipwise.deploy.manifest import Meta
-from chipwise.deploy.nodes import node_of
-from chipwise.deploy.parameters import STAND_IN, Parameters, with_changes
-from chipwise.deploy.plan_file import broken
-from chipwise.deploy.queues import queue_objects
-from chipwise.deploy.readme import Told, readme
-from chipwise.deploy.replica import Serving
-from chipwise.deploy.serving import serving_objects
-from chipwise.deploy.shape import Shape, shape_of, smallest
-from chipwise.deploy.sharing import Sharing, sharing_objects, sharing_of
-from chipwise.deploy.storage import claim_name, storage_objects
-from chipwise.deploy.targets import TARGETS, merged
-from chipwise.deploy.training import Training, settings_object, training_objects
+from chipwise.deploy.nodes.capacity import Capacity, disk_gib, fallback_shapes, most_nodes, most_replicas, purchase_of
+from chipwise.deploy.nodes.node import node_of
+from chipwise.deploy.nodes.shape import Shape, shape_of, smallest
+from chipwise.deploy.nodes.targets import LAUNCHERS, merged
+from chipwise.deploy.serving.around import device_monitor
+from chipwise.deploy.serving.disaggregated import disaggregated_objects, of_pool
+from chipwise.deploy.serving.replica import Serving
+from chipwise.deploy.serving.workload import serving_objects
+from chipwise.deploy.setup.claims import CLAIM, claim_remarks, claim_template
+from chipwise.deploy.setup.queues import queue_objects
+from chipwise.deploy.setup.sharing import Sharing, sharing_objects, sharing_of
+from chipwise.deploy.setup.storage import claim_name, storage_objects
+from chipwise.deploy.training.run import Training, settings_object, training_objects
+from chipwise.deploy.written.bundle import Bundle, File, files_of
+from chipwise.deploy.written.components import components_of
+from chipwise.deploy.written.forms import kustomized, production_stack
+from chipwise.deploy.written.readme import Told, readme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _work(parts: Parts) -> Work:
 
 def _launched(parts: Parts) -> tuple[list[object], tuple[str, ...]]:
     """The nodes of the option, or of each of its pools."""
-    launch = TARGETS[parts.parameters.target]
+    launch = LAUNCHERS[parts.parameters.target]
     if not parts.chosen.pools:
         return launch(_capacity(parts, parts.name), parts.parameters)
     made = [

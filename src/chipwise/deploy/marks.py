@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chipwise.deploy.chosen import Chosen
+from chipwise.deploy.asked.chosen import Chosen
 from chipwise.deploy.manifest import Meta
 
 APP = "app.kubernetes.io/name"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chipwise.deploy.asked.chosen import Chosen
 from chipwise.deploy.facts import number, text
 from chipwise.deploy.kinds.pod import Volume, variable
-from chipwise.deploy.shape import Shape, memory_text
+from chipwise.deploy.nodes.shape import Shape, memory_text
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point that NCCL and PyTorch use, in a container of its own
 
@@ -60,3 +61,8 @@ def shared_memory(shape: Shape, memory_bytes: int) -> Volume:
         size=memory_text(shared_memory_bytes(shape, memory_bytes)),
         why="ranks pass tensors here; it counts against the memory limit",
     )
+
+
+def cache_bytes(chosen: Chosen) -> float:
+    """Room for a replica's weights on disk while they are downloaded."""
+    return chosen.loaded_bytes * number("startup", "cache_factor")

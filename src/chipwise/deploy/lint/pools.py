@@ -12,7 +12,7 @@ from chipwise.catalog import load_catalog
 from chipwise.deploy.lint.documents import Document, Path_, Tree, as_text, at, fields, items
 from chipwise.deploy.lint.pods import INSTANCE_TYPE, Pod, selected
 from chipwise.deploy.lint.quantities import quantity
-from chipwise.deploy.nodes import Node, node_of
+from chipwise.deploy.nodes.node import Node, node_of
 from chipwise.errors import ChipwiseError
 
 Provisioner = Literal["karpenter", "auto-mode", "eksctl"]

@@ -10,7 +10,7 @@ from chipwise.deploy.lint.pods import EFA, GPU, Container, Pod, accelerators
 from chipwise.deploy.lint.pools import Pool, asked_of, node_known
 from chipwise.deploy.lint.quantities import quantity
 from chipwise.deploy.lint.scene import Scene, found
-from chipwise.deploy.nodes import Node
+from chipwise.deploy.nodes.node import Node
 
 _PAGES = "hugepages-2Mi"
 _WITHOUT_PAGES = "FI_EFA_USE_HUGE_PAGE"

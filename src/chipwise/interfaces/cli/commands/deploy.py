@@ -17,7 +17,7 @@ from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.shared_flags import COUNT
 
 if TYPE_CHECKING:
-    from chipwise.deploy.parameters import Parameters
+    from chipwise.deploy.asked.parameters import Parameters
 
 
 def _pairs(given: Iterable[str]) -> dict[str, str]:
@@ -101,8 +101,8 @@ GROUPS = {
 
 def run(fields: dict[str, Any], output: Output) -> int:
     """Write the files, or say which they would be."""
-    from chipwise.deploy.chosen import choose
-    from chipwise.deploy.plan_file import read_plan
+    from chipwise.deploy.asked.chosen import choose
+    from chipwise.deploy.asked.plan_file import read_plan
 
     fields = dict(fields)
     plan, option = fields.pop("plan"), fields.pop("option", 1)
@@ -117,9 +117,9 @@ def written(chosen: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: no folder is named, or a file stands in the way.
     """
-    from chipwise.deploy.answer import answer_of
     from chipwise.deploy.build import bundle_of
-    from chipwise.deploy.folder import write
+    from chipwise.deploy.written.answer import answer_of
+    from chipwise.deploy.written.folder import write
 
     folder, dry_run = fields.get("folder"), bool(fields.get("dry_run"))
     if folder is None and not dry_run:
@@ -131,7 +131,7 @@ def written(chosen: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(fields: Mapping[str, Any]) -> Parameters:
-    from chipwise.deploy.parameters import Parameters
+    from chipwise.deploy.asked.parameters import Parameters
 
     names = {field.name for field in dataclasses.fields(Parameters)}
     return Parameters(**{name: value for name, value in fields.items() if name in names})

@@ -298,8 +298,8 @@ def run(fields: dict[str, Any], output: Output) -> int:
 
 def _deploy(advice: Advice, folder: str) -> None:
     """Write the manifests of the first option; what is said of them goes to stderr."""
-    from chipwise.deploy.chosen import choose
-    from chipwise.deploy.plan_file import Part
+    from chipwise.deploy.asked.chosen import choose
+    from chipwise.deploy.asked.plan_file import Part
     from chipwise.interfaces.cli.commands.deploy import written
     from chipwise.report.json import as_json
 

@@ -1,0 +1,1 @@
+"""Takes an option; gives what must stand before its pods: storage, shared GPUs, claims, queues."""

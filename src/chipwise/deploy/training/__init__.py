@@ -1,0 +1,1 @@
+"""Takes an option that trains; gives its run and its settings. Read `run.py` first."""
