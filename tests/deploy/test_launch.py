@@ -175,7 +175,15 @@ def test_a_split_without_words_is_refused(frozen: Frozen, split: dict[str, int])
 
 def test_an_engine_that_knows_one_node_is_refused_two(frozen: Frozen) -> None:
     with pytest.raises(KnowledgeError, match="spans 2 nodes"):
-        made(frozen("chat-deepseek"), 2, engine="sglang", settings={"engine_version": "0.5.23"})
+        made(frozen("chat-deepseek"), 2, engine="tensorrt-llm", settings={"engine_version": "1.4.0"})
+
+
+def test_sglang_meets_by_address_and_port(frozen: Frozen) -> None:
+    bundle = made(frozen("chat-deepseek"), 2, engine="sglang", settings={"engine_version": "0.5.23"})
+    template = document(bundle, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+    leader, worker = (template[f"{role}Template"]["spec"]["containers"][0]["args"] for role in ("leader", "worker"))
+    assert leader == worker
+    assert {"--nnodes=2", "--dist-init-addr=$(LWS_LEADER_ADDRESS):20000", "--tp-size=8", "--pp-size=2"} <= set(leader)
 
 
 def test_devices_that_cannot_be_dealt_evenly_are_refused(frozen: Frozen) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog import load_catalog
 from chipwise.deploy.asked.chosen import choose
-from chipwise.deploy.asked.parameters import Parameters
+from chipwise.deploy.asked.parameters import TARGETS, Parameters
 from chipwise.deploy.asked.plan_file import Part
 from chipwise.deploy.build import bundle_of
 from chipwise.deploy.facts import DATA
@@ -22,7 +22,7 @@ from chipwise.deploy.nodes.node import COLUMNS, allocatable_cpu_m, allocatable_m
 from chipwise.deploy.nodes.shape import Share, cpu_text, memory_text, shape_of
 from chipwise.deploy.pods import limits_of
 from chipwise.deploy.serving.startup import startup_of
-from chipwise.errors import KnowledgeError, UnknownNameError
+from chipwise.errors import UnknownNameError
 from chipwise.facts import read_rows
 
 Frozen = Callable[[str], dict[str, Any]]
@@ -59,9 +59,19 @@ def test_a_size_that_is_not_printed_is_derived() -> None:
     assert 0 < node.allocatable_memory_bytes < load_catalog().instance("trn2.3xlarge").ram_bytes  # type: ignore[operator] # it has RAM
 
 
-def test_a_size_without_accelerators_is_refused() -> None:
-    with pytest.raises(KnowledgeError):
-        node_of(next(name for name, size in load_catalog().instances.items() if size.kind == "cpu"))
+def test_a_size_without_accelerators_is_its_own_device(frozen: Frozen) -> None:
+    name = next(size.name for size in load_catalog().instances.values() if size.kind == "cpu" and size.vcpu == 16)
+    assert (node_of(name).vendor, node_of(name).devices, node_of(name).accelerators) == ("cpu", 1, 0)
+    plan = copy.deepcopy(frozen("chat-8b"))
+    plan["options"][0] |= {"instance": name, "chip": "epyc-turin"}
+    for target in TARGETS:
+        bundle = bundle_of(choose(Part(value=plan, where="")), Parameters(target=target, region="us-west-2"))
+        text = "".join(file.text for file in bundle.files if file.kind)
+        assert "taints" not in text
+        assert "nvidia" not in text.replace("nvidia/", "")
+
+
+def test_an_unknown_size_is_refused() -> None:
     with pytest.raises(UnknownNameError):
         node_of("p9.huge")
 

@@ -10,12 +10,20 @@ from chipwise.deploy import marks
 from chipwise.deploy.asked.chosen import Chosen, Pool
 from chipwise.deploy.asked.parameters import STAND_IN, Parameters, with_changes
 from chipwise.deploy.asked.plan_file import broken
-from chipwise.deploy.facts import text, vendor_text
+from chipwise.deploy.facts import text
 from chipwise.deploy.kinds.namespace import Namespace
 from chipwise.deploy.kinds.pod import Place
 from chipwise.deploy.manifest import Meta
-from chipwise.deploy.nodes.capacity import Capacity, disk_gib, fallback_shapes, most_nodes, most_replicas, purchase_of
-from chipwise.deploy.nodes.node import node_of
+from chipwise.deploy.nodes.capacity import (
+    Capacity,
+    disk_gib,
+    fallback_shapes,
+    most_nodes,
+    most_replicas,
+    purchase_of,
+    taint_of,
+)
+from chipwise.deploy.nodes.node import CPU, node_of
 from chipwise.deploy.nodes.shape import Shape, shape_of, smallest
 from chipwise.deploy.nodes.targets import LAUNCHERS, merged
 from chipwise.deploy.serving.around import device_monitor
@@ -60,7 +68,7 @@ class Parts:
     def node_labels(self) -> Mapping[str, str]:
         """Labels of the nodes by which drivers and plugins are steered."""
         shared = self.sharing.node_labels if self.sharing else {}
-        return {**shared, **_claiming(self.parameters)}
+        return {**shared, **_claiming(self.shape)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +164,7 @@ def _shape(chosen: Chosen, parameters: Parameters, sharing: Sharing | None) -> S
     nodes = chosen.instances if chosen.work == "training" else None
     share = sharing.share if sharing else None
     shape = shape_of(node_of(chosen.instance), devices=chosen.devices_per_replica, pods=nodes, share=share)
-    return dataclasses.replace(shape, claims=parameters.devices == "dra")
+    return dataclasses.replace(shape, claims=parameters.devices == "dra" and shape.node.vendor != CPU)
 
 
 def _setup(parts: Parts) -> list[object]:
@@ -167,7 +175,8 @@ def _setup(parts: Parts) -> list[object]:
     if parts.sharing:
         made += sharing_objects(parts.name, parts.sharing)
     devices = marks.own_meta(parts.name, parts.space, called=f"{parts.name}-devices")
-    return [*made, device_monitor(devices, parts.shape.node.vendor)]
+    vendor = parts.shape.node.vendor
+    return made if vendor == CPU else [*made, device_monitor(devices, vendor)]
 
 
 def _served(parts: Parts) -> Serving:
@@ -213,15 +222,15 @@ def _place(parts: Parts) -> Place:
     partial = vendor == "aws" and not parts.shape.whole_node and parts.shape.node.accelerators > 1
     return Place(
         instances=(parts.chosen.instance, *(one.node.instance for one in parts.fallbacks)),
-        taint=vendor_text(vendor, "taint"),
-        labels=_claiming(parts.parameters),
+        taint=taint_of(parts.shape.node),
+        labels=_claiming(parts.shape),
         scheduler=text("aws", "scheduler") if partial and not parts.shape.claims else None,
     )
 
 
-def _claiming(parameters: Parameters) -> Mapping[str, str]:
+def _claiming(shape: Shape) -> Mapping[str, str]:
     """The label of nodes whose devices a driver hands out, and no plugin."""
-    return {text("dra", "label"): "dra"} if parameters.devices == "dra" else {}
+    return {text("dra", "label"): "dra"} if shape.claims else {}
 
 
 def _capacity(parts: Parts, name: str) -> Capacity:

@@ -25,7 +25,7 @@ class NodeGroup:
     name: str
     instance: str
     ami_family: str
-    taint: str
+    taint: str | None
     least: int
     desired: int
     most: int
@@ -77,7 +77,7 @@ def _group(group: NodeGroup) -> dict[str, Any]:
             "availabilityZones": list(group.zones) or None,
             "placement": {"groupName": group.placement_group} if group.placement_group else None,
             "labels": dict(group.labels) or None,
-            "taints": [{"key": group.taint, "value": "true", "effect": "NoSchedule"}],
+            "taints": [{"key": group.taint, "value": "true", "effect": "NoSchedule"}] if group.taint else None,
             **_reserved(group),
             "overrideBootstrapCommand": raid if group.nvme else None,
         }

@@ -27,7 +27,7 @@ class NodePool:
     class_kind: str
     class_name: str
     requirements: Sequence[Requirement]
-    taint: str
+    taint: str | None
     limits: Mapping[str, str]
     consolidate_after: str
     budgets: Sequence[Mapping[str, Any]]
@@ -72,13 +72,18 @@ def _template(made: NodePool) -> dict[str, Any]:
         "nodeClassRef": {"group": made.class_group, "kind": made.class_kind, "name": made.class_name},
         "expireAfter": made.expire_after,
         "terminationGracePeriod": made.grace,
-        "taints": Said(
-            value=[{"key": made.taint, "effect": "NoSchedule"}], why="keeps pods without accelerators off dear nodes"
-        ),
+        **_tainted(made.taint),
         "requirements": [_requirement(one) for one in made.requirements],
     }
     metadata = {"metadata": {"labels": dict(made.node_labels)}} if made.node_labels else {}
     return {**metadata, "spec": spec}
+
+
+def _tainted(key: str | None) -> dict[str, Any]:
+    if key is None:
+        return {}
+    taints = [{"key": key, "effect": "NoSchedule"}]
+    return {"taints": Said(value=taints, why="keeps pods without accelerators off dear nodes")}
 
 
 def _requirement(one: Requirement) -> Any:

@@ -11,7 +11,7 @@ from chipwise.deploy.asked.chosen import Chosen
 from chipwise.deploy.asked.parameters import Parameters
 from chipwise.deploy.facts import number, vendor_text
 from chipwise.deploy.kinds.reservation import Reservation
-from chipwise.deploy.nodes.node import Node, node_of
+from chipwise.deploy.nodes.node import CPU, Node, node_of
 from chipwise.deploy.nodes.shape import GIB, Shape, shape_of
 from chipwise.deploy.pods import cache_bytes
 from chipwise.errors import ChipwiseError
@@ -38,14 +38,20 @@ class Capacity:
     static: bool = False
 
     @property
-    def taint(self) -> str:
-        """The taint of nodes with such accelerators."""
-        return vendor_text(self.node.vendor, "taint")
+    def taint(self) -> str | None:
+        """The taint of nodes with such accelerators; None without any."""
+        return taint_of(self.node)
 
-    @property
-    def resource(self) -> str:
-        """What its device plugin counts."""
-        return vendor_text(self.node.vendor, "resource")
+    def limit(self, node: Node) -> dict[str, str]:
+        """The most that nodes of one size may add up to: accelerators, or vCPU where there are none."""
+        if node.vendor == CPU:
+            return {"cpu": str(self.most_nodes * node.vcpu)}
+        return {vendor_text(node.vendor, "resource"): str(self.most_nodes * node.accelerators)}
+
+
+def taint_of(node: Node) -> str | None:
+    """The key of the taint that keeps pods without accelerators off such nodes."""
+    return None if node.vendor == CPU else vendor_text(node.vendor, "taint")
 
 
 def capacity_name(name: str) -> str:
@@ -98,7 +104,7 @@ def disk_gib(chosen: Chosen, shape: Shape) -> int:
 
 def fallback_shapes(chosen: Chosen, shape: Shape, purchase: str) -> tuple[Shape, ...]:
     """Other sizes on which the very same pods run: same vendor, split and precision, bought the same way."""
-    if shape.spans or purchase in RESERVED or chosen.sharing or chosen.work == "training":
+    if shape.node.vendor == CPU or shape.spans or purchase in RESERVED or chosen.sharing or chosen.work == "training":
         return ()
     found = [
         other

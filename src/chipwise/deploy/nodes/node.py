@@ -26,6 +26,8 @@ COLUMNS = (
     *("memory_mib", "allocatable_cpu_m", "allocatable_memory_mib", "pods", "nvidia_gpu", "neuron", "neuroncore"),
     *("efa", "source", "where", "read_on"),
 )
+CPU = "cpu"
+"""The vendor of a node without accelerators: its one device is itself."""
 _MIB = 2**20
 _KUBERNETES_ARCH = {"x86_64": "amd64", "arm64": "arm64"}
 _RESERVED_CPU = ((1, 60.0), (1, 10.0), (2, 5.0))
@@ -40,7 +42,7 @@ class Node:
     instance: str
     arch: str
     vendor: str
-    """Of its accelerators: `nvidia` or `aws`."""
+    """Of its accelerators: `nvidia` or `aws`; `cpu` where it has none."""
     accelerators: int
     """What its device plugin counts: GPUs, or Neuron devices (chips)."""
     devices: int
@@ -49,6 +51,7 @@ class Node:
     """Devices on one accelerator."""
     lnc: int | None
     efa: int
+    vcpu: int
     allocatable_cpu_m: int
     allocatable_memory_bytes: int
     nvme_bytes: int
@@ -61,7 +64,7 @@ def node_of(instance: str) -> Node:
 
     Raises:
         UnknownNameError: no such size.
-        KnowledgeError: it has no accelerator, or too little is known of it.
+        KnowledgeError: too little is known of it.
 
     >>> node = node_of("p5.48xlarge")
     >>> node.accelerators, node.efa, node.allocatable_cpu_m
@@ -69,25 +72,27 @@ def node_of(instance: str) -> Node:
     """
     catalog = load_catalog()
     size = catalog.instance(instance)
-    if size.chip is None or not size.chips or not size.vcpu or not size.ram_bytes:
+    bare = size.kind == CPU
+    if not size.vcpu or not size.ram_bytes or not (bare or (size.chip and size.chips)):
         raise KnowledgeError(
             f"no node is known for {instance}",
-            why="the catalog names no accelerator, vCPU or memory for it",
-            fix="choose an option on a size with accelerators",
+            why="the catalog names no accelerators, vCPU or memory for it",
+            fix="choose another option",
         )
-    return _node(size, catalog.chip(size.chip))
+    return _node(size, None if bare or size.chip is None else catalog.chip(size.chip))
 
 
-def _node(size: Instance, chip: Chip) -> Node:
+def _node(size: Instance, chip: Chip | None) -> Node:
     printed = _printed().get(size.name)
     return Node(
         instance=size.name,
         arch=_KUBERNETES_ARCH[size.cpu_arch or "x86_64"],
-        vendor=chip.vendor,
-        accelerators=size.chips or 0,
-        devices=size.devices or 0,
-        cores=chip.cores,
-        lnc=chip.lnc,
+        vendor=chip.vendor if chip else CPU,
+        accelerators=(size.chips or 0) if chip else 0,
+        devices=(size.devices or 0) if chip else 1,
+        cores=chip.cores if chip else 1,
+        lnc=chip.lnc if chip else None,
+        vcpu=size.vcpu or 0,
         efa=int(printed["efa"]) if printed else size.efa_interfaces or 0,
         allocatable_cpu_m=int(printed["allocatable_cpu_m"]) if printed else allocatable_cpu_m(vcpu=size.vcpu or 0),
         allocatable_memory_bytes=int(printed["allocatable_memory_mib"]) * _MIB

@@ -80,7 +80,7 @@ def _requirements(capacity: Capacity, parameters: Parameters, of: Class, node: N
 def _limits(capacity: Capacity, node: Node) -> dict[str, str]:
     if capacity.static:
         return {"nodes": str(capacity.most_nodes)}
-    return {capacity.resource: str(capacity.most_nodes * node.accelerators)}
+    return capacity.limit(node)
 
 
 def _budgets(capacity: Capacity) -> tuple[tuple[Mapping[str, Any], ...], str]:

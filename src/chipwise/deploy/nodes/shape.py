@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.deploy.facts import number, vendor_text
-from chipwise.deploy.nodes.node import Node
+from chipwise.deploy.nodes.node import CPU, Node
 from chipwise.errors import InfeasibleError
 
 GIB = 2**30
@@ -93,7 +93,9 @@ def shape_of(node: Node, *, devices: int, pods: int | None = None, share: Share 
 
 
 def _resources(node: Node, devices: int) -> dict[str, int]:
-    """Whole accelerators; where a replica takes a part of a chip, its physical cores."""
+    """Whole accelerators; where a replica takes a part of a chip, its physical cores; without any, nothing."""
+    if node.vendor == CPU:
+        return {}
     if devices % node.cores:
         return {vendor_text(node.vendor, "core_resource"): devices * (node.lnc or 1)}
     return {vendor_text(node.vendor, "resource"): devices // node.cores}

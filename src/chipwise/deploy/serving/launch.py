@@ -115,8 +115,8 @@ def arguments(flags: EngineFlags, setting: Settings) -> str:
 
 
 def worker_args(args: tuple[str, ...], flags: EngineFlags) -> tuple[str, ...]:
-    """The arguments of the other nodes of a replica: the same, without a server of their own."""
-    return (*args, arguments(flags, {"headless": True}))
+    """The arguments of the other nodes of a replica: the same, and that they serve nobody, where that must be said."""
+    return (*args, arguments(flags, {"headless": True})) if "headless" in flags.by_setting else args
 
 
 def _refuse_unspoken(chosen: Chosen, flags: EngineFlags) -> None:
@@ -209,9 +209,9 @@ def _nodes(chosen: Chosen, shape: Shape, flags: EngineFlags) -> Settings:
     wanted: Settings = (
         {"dp_local": local, "dp_address": LEADER}
         if by_data
-        else {"nodes": shape.pods_per_replica, "node_rank": RANK, "master": LEADER}
+        else {"nodes": shape.pods_per_replica, "node_rank": RANK, "master": LEADER + _master_port(chosen)}
     )
-    missing = [name for name in (*wanted, "headless") if name not in flags.by_setting]
+    missing = [name for name in wanted if name not in flags.by_setting]
     if missing:
         raise KnowledgeError(
             f"a replica of option {chosen.rank} spans {shape.pods_per_replica} nodes, and no way is known to start "
@@ -220,6 +220,12 @@ def _nodes(chosen: Chosen, shape: Shape, flags: EngineFlags) -> Settings:
             fix="choose an option whose replica fits one instance, or plan with --engine vllm",
         )
     return wanted
+
+
+def _master_port(chosen: Chosen) -> str:
+    """The port behind the first node's address, where the engine's flag wants both in one word."""
+    port = told(chosen.engine, "master_port")
+    return f":{port}" if port else ""
 
 
 def data_parallel_step(chosen: Chosen, shape: Shape) -> int | None:

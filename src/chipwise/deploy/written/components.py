@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.deploy.asked.parameters import Parameters
 from chipwise.deploy.facts import kinds, vendor_text
+from chipwise.deploy.nodes.node import CPU
 from chipwise.deploy.nodes.shape import Shape
 from chipwise.deploy.setup.sharing import Sharing
 from chipwise.deploy.written.bundle import File
@@ -24,6 +25,8 @@ def components_of(
 
 def _on_nodes(parameters: Parameters, shape: Shape, sharing: Sharing | None) -> Iterator[str]:
     """What hands out devices; on EKS Auto Mode it is there already."""
+    if shape.node.vendor == CPU:
+        return
     if parameters.target == "auto-mode":
         yield vendor_text(shape.node.vendor, "monitor")
         return
