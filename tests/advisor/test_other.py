@@ -40,6 +40,27 @@ ASKED = {
 }
 
 
+def written(folder: Path, config: dict[str, Any]) -> str:
+    file = folder / "config.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def vibevoice(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Shapes of VibeVoice 1.5B."""
+    config = {
+        "model_type": "vibevoice",
+        "decoder_config": {
+            "model_type": "qwen2", "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12,
+            "num_key_value_heads": 2, "intermediate_size": 8960, "vocab_size": 151936,
+        },
+        "acoustic_tokenizer_config": {"vae_dim": 64}, "semantic_tokenizer_config": {"vae_dim": 128},
+        "diffusion_head_config": {"hidden_size": 1536, "head_layers": 4, "head_ffn_ratio": 3.0, "latent_size": 64},
+    }  # fmt: skip
+    return written(tmp_path_factory.mktemp("speech"), config)
+
+
 @pytest.fixture(scope="module")
 def answer() -> Callable[..., Advice]:
     """Advice to a question, asked once."""
@@ -91,7 +112,14 @@ def test_the_bar_holds_for_every_option(answer: Callable[..., Advice], preset: s
 
 @pytest.mark.parametrize(
     ("model", "preset"),
-    [("clip-vit-base", "vision"), ("bge-m3", "embed"), ("flux.1-dev", "diffusion"), ("whisper-large-v3", "transcribe")],
+    [
+        ("clip-vit-base", "vision"),
+        ("bge-m3", "embed"),
+        ("flux.1-dev", "diffusion"),
+        ("whisper-large-v3", "transcribe"),
+        ("bge-reranker", "rerank"),
+        ("qwen3-embedding-0.6b", "embed"),
+    ],
 )
 def test_the_model_chooses_its_preset(answer: Callable[..., Advice], model: str, preset: str) -> None:
     assert answer(model).workload["preset"] == {"value": preset, "from": "model"}
@@ -211,6 +239,49 @@ def test_a_recommender_is_planned_from_its_tables(tmp_path: Path) -> None:
 def test_what_nobody_knows_is_said_not_guessed() -> None:
     with pytest.raises(KnowledgeError, match="tokens a second of speech"):
         advise(Request(model="whisper-large-v3", purpose="tts"))
+
+
+COGVIDEO = {
+    "_class_name": "CogVideoXTransformer3DModel", "num_attention_heads": 48, "attention_head_dim": 64,
+    "in_channels": 16, "out_channels": 16, "num_layers": 42, "patch_size": 2, "sample_width": 90, "sample_height": 60,
+    "sample_frames": 49, "temporal_compression_ratio": 4, "text_embed_dim": 4096, "max_text_seq_length": 226,
+    "time_embed_dim": 512, "use_rotary_positional_embeddings": True,
+}  # fmt: skip
+"""CogVideoX 5B."""
+
+
+def test_a_video_is_asked_by_its_own_frames_and_no_bar_of_an_image(tmp_path: Path) -> None:
+    advice = advise(Request(model=written(tmp_path, COGVIDEO)))
+    said = advice.workload
+    assert said["unit"] == {"value": "video", "from": "model"}
+    assert said["frames"] == {"value": 49, "from": "model"}
+    assert said["load"]["value"] == "offline"
+    assert "latency_p99_s" not in said
+    page = str(plan_page(json.loads(json.dumps(as_json(advice)))).blocks)
+    assert "$ each" in page
+    assert_whole(advice)
+    asked = advise(Request(model=written(tmp_path, COGVIDEO), users=2, ttft_p99_s=180.0))
+    assert asked.workload["users"]["value"] == 2
+    assert all(float(option.latency.ttft_s.p99 or 0) <= 180.0 for option in asked.options if option.latency)
+
+
+@pytest.mark.parametrize(("chip", "measured_s"), [("a100-sxm-80", 180.0), ("h100-sxm", 90.0)])
+def test_published_times_of_a_video_lie_in_the_range(tmp_path: Path, chip: str, measured_s: float) -> None:
+    """README of zai-org/CogVideo: 5B, 50 steps, BF16, one device."""
+    found = estimate(EstimateRequest(model=written(tmp_path, COGVIDEO), chip=chip))["other"]["latency_s"]
+    assert found.low <= measured_s <= found.high
+    assert found.mid == pytest.approx(measured_s, rel=0.3)
+
+
+def test_what_makes_sound_of_tokens_speaks_and_keeps_up(vibevoice: str) -> None:
+    advice = advise(Request(model=vibevoice))
+    assert advice.workload["preset"] == {"value": "tts", "from": "model"}
+    assert advice.workload["latency_p99_s"]["value"] == advice.workload["audio_s"]["value"] == 10
+    factors = [option.performance["other"]["real_time_factor"].mid for option in advice.options]
+    assert factors
+    assert max(factors) <= 1.0
+    longer = advise(Request(model=vibevoice, audio_s=30.0))
+    assert longer.workload["latency_p99_s"]["value"] == 30.0
 
 
 def test_an_estimate_needs_no_lengths() -> None:

@@ -58,7 +58,7 @@ def why_of(plan: Any, place: str, number: int = 0, **other: Any) -> dict[str, An
             0,
             ("will not do", "do not fit on one chip", "lacked 14.2 GiB", "would do with a model of 14B or less"),
         ),
-        ("not_judged", 0, ("cannot be judged", "gives its memory, bandwidth.")),
+        ("not_judged", 0, ("cannot be judged", "Not known here: memory, bandwidth.")),
         ("excluded", 0, ("left out by the question", "not looked at: retired.")),
     ],
 )

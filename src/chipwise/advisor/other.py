@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import Target, platform_for
-from chipwise.advisor.whole import class_of
+from chipwise.advisor.whole import class_of, made_for
 from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
 from chipwise.decide.other.answers import memory_object, performance_object
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chipwise.advisor.request import EstimateRequest, SizeRequest
     from chipwise.engines import EngineProfile
     from chipwise.model import ModelSpec
+    from chipwise.perf.other.facts import Video
 
 MANY_ITEMS = frozenset({"recommend", "tabular"})
 """Presets of which one request is many items: `--batch` counts those."""
@@ -42,7 +43,36 @@ def fitted(workload: OtherWorkload, model: ModelSpec) -> OtherWorkload:
     pipeline = pipeline_of(model)
     if steps is not None and steps.origin == "preset" and pipeline is not None:
         workload = replace(workload, steps=Given(value=pipeline.denoising_steps, origin="model"))
-    return workload
+    if workload.preset.value == "tts":
+        workload = _in_time(workload)
+    return workload if pipeline is None or pipeline.video is None else _filmed(workload, pipeline.video)
+
+
+def _in_time(workload: OtherWorkload) -> OtherWorkload:
+    """Speech of a stated length: the preset's bar, a real-time factor of 1, is as long as the sound."""
+    sound, bar = workload.audio_s, workload.latency_p99_s
+    if sound is None or bar is None or sound.origin == "preset" or bar.origin != "preset":
+        return workload
+    return replace(workload, latency_p99_s=replace(bar, value=float(sound.value)))
+
+
+def _filmed(workload: OtherWorkload, video: Video) -> OtherWorkload:
+    """A video: its frames and pixels by default; a bar that was meant for an image does not hold for it.
+
+    Without a bar and a load of the user's own, the question is what a video costs where they queue.
+    """
+    image, bar = workload.image_size, workload.latency_p99_s
+    found = replace(
+        workload,
+        unit=Given(value="video", origin="model"),
+        frames=workload.frames or Given(value=video.frames, origin="model"),
+        image_size=image if image and image.origin != "preset" else Given(value=video.image_px, origin="model"),
+    )
+    if bar is None or bar.origin != "preset":
+        return found
+    found = replace(found, latency_p99_s=None)
+    stated = workload.load.origin != "preset" or (workload.users and workload.users.origin != "preset")
+    return found if stated else replace(found, load=Given(value="offline", origin="model"), users=None)
 
 
 def other_demand(workload: OtherWorkload) -> OtherDemand:
@@ -143,7 +173,9 @@ def _workload(model: ModelSpec, request: EstimateRequest) -> OtherWorkload:
 
 
 def _resolved(model: ModelSpec, wish: WorkloadRequest) -> OtherWorkload:
-    hints = ModelHints(architecture=class_of(model), max_context_tokens=model.max_context_tokens)
+    hints = ModelHints(
+        architecture=class_of(model), max_context_tokens=model.max_context_tokens, made_for=made_for(model)
+    )
     workload = resolve_workload(wish, hints)
     if not isinstance(workload, OtherWorkload):
         raise InputError(f"{model.name} generates tokens", why="its answers are streams", fix="say --isl and --osl")

@@ -20,7 +20,7 @@ from chipwise.advisor.tenants import (
     shares_of,
     split_words,
 )
-from chipwise.advisor.whole import class_of
+from chipwise.advisor.whole import class_of, made_for
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
 from chipwise.decide import Demand, Policy, Question, TrainingDemand, decide
@@ -153,6 +153,7 @@ def hints_of(model: ModelSpec, purpose: str | None = None) -> ModelHints:
         max_context_tokens=model.max_context_tokens,
         params_total=model.params_total,
         params_active=model.params_active,
+        made_for=made_for(model),
     )
 
 

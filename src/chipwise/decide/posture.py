@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 VENDOR = {"gpu": "nvidia", "neuron": "neuron"}
 """How a verdict names the kinds of sizes that it is about."""
-CENT = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ class Side:
 
     def words(self) -> str:
         """Size and cost with its range."""
-        low, mid, high = (_usd(amount) for amount in (self.cost_usd.low, self.cost_usd.mid, self.cost_usd.high))
+        low, mid, high = (show_usd(amount) for amount in (self.cost_usd.low, self.cost_usd.mid, self.cost_usd.high))
         return f"{self.best.instances} x {self.best.instance.name} at {mid} ({low} to {high})"
 
 
@@ -87,7 +86,3 @@ def verdict_of(kinds: AbstractSet[str], posture: Posture | None, question: Quest
     if posture is None or question.order_by not in COST_GOALS:
         return "either"
     return posture.points_to
-
-
-def _usd(amount: float) -> str:
-    return show_usd(amount) if amount >= CENT else f"${amount:.2g}"

@@ -72,6 +72,8 @@ def memory_bar(answer: Answer, indent: int = 0) -> Bar:
     part, said = ("one chip ", " as its driver reports it")
     if answer.get("profile"):
         part, said = ("one slice ", " of what the driver reports for the whole GPU")
+    if answer.get("device") == "instance":
+        part, said = ("one instance ", " as EC2 states it")
     caption = line(part, strong(gib(per_chip["capacity_bytes"])), dim(said))
     if short:
         caption = (*caption, *line(" · ", bad(f"{gib(short)} short")))
@@ -98,6 +100,8 @@ def _cache(answer: Answer) -> list[tuple[str, Line]]:
         return []
     pool, tokens, requests, longest = (answer[name] for name in held)
     replica = dim(" per replica")
+    if pool is None:
+        return [("requests", line(maybe(requests, amount), dim(" at once beside the weights, per replica")))]
     return [
         ("cache pool", line(maybe(pool, gib), dim(" per slice" if answer.get("profile") else " per chip"))),
         ("cache holds", line(maybe(tokens, lambda n: plural(round(n), "token")), replica)),

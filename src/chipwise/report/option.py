@@ -41,7 +41,7 @@ from chipwise.report.phrases import (
     usd,
 )
 from chipwise.report.training import run_rows, step_bar, step_rows, within
-from chipwise.units import show_seconds, show_usd
+from chipwise.units import CENT, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
 MILLION = 1e6
@@ -209,22 +209,24 @@ def _costs(cost: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     for name, unit in _PER.items():
         if cost.get(name):
             budget_usd = (workload.get("budget_usd") or {}).get("value") if name == "usd_per_run" else None
-            figures = _shown(name, cost[name])
-            yield "", join([line(*usd(figures), dim(f" {unit}")), within(cost[name], budget_usd, show_usd)])
+            figures, per = _shown(name, cost[name], unit)
+            yield "", join([line(*usd(figures), dim(f" {per}")), within(cost[name], budget_usd, show_usd)])
     priced = [one for one in cost["purchase"] if one["usd_per_hour"]]
     if priced:
         yield "bought as", join([line(f"{one['option']} ", *usd(one["usd_per_hour"])) for one in priced])
 
 
-def _shown(name: str, figures: Answer) -> Answer:
-    """A unit costs so little that a million of them are shown."""
-    return {key: value * MILLION for key, value in figures.items()} if name == "usd_per_unit" else figures
+def _shown(name: str, figures: Answer, unit: str) -> tuple[Answer, str]:
+    """The figures and what they are for: of units that cost next to nothing a million."""
+    if name != "usd_per_unit" or figures["mid"] >= CENT:
+        return figures, unit
+    return {key: value * MILLION for key, value in figures.items()}, "per million of them at this load"
 
 
 _PER = {
     "usd_per_million_output_tokens": "per million output tokens at this load",
     "usd_per_million_at_capacity": "per million output tokens at capacity",
-    "usd_per_unit": "per million of them at this load",
+    "usd_per_unit": "for each at this load",
     "usd_per_run": "for the run",
 }
 

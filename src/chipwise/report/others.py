@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -33,11 +33,12 @@ def also_feasible(rows: list[Answer]) -> Iterator[Block]:
     """Sizes that would do, and why they stand behind; those far behind in a line for each kind of it."""
     if not rows:
         return
-    serves = any(row["ttft_p99_s"] is not None or row["tpot_p99_s"] is not None for row in rows)
-    yield Heading(line=line("Would do as well ", dim(f"{len(rows)}" + (", with TTFT and TPOT at p99" * serves))))
+    titles = _latencies(rows)
+    said = f", with {' and '.join(titles.values())} at p99" if titles else ""
+    yield Heading(line=line("Would do as well ", dim(f"{len(rows)}{said}")))
     near = [row for row in rows if not row.get("aside")]
     if near:
-        yield _feasible_table(near, serves=serves)
+        yield _feasible_table(near, titles)
     folded: dict[str, list[Answer]] = {}
     for row in rows:
         if row.get("aside"):
@@ -50,8 +51,15 @@ def also_feasible(rows: list[Answer]) -> Iterator[Block]:
 _MOST_FOLDED = 6
 
 
-def _feasible_table(rows: list[Answer], *, serves: bool) -> Table:
-    latency = (Column(title="TTFT", right=True), Column(title="TPOT", right=True)) if serves else ()
+def _latencies(rows: list[Answer]) -> dict[str, str]:
+    """The latencies that the rows have, by field: an answer that comes whole has one, a run none."""
+    if any(row["tpot_p99_s"] is not None for row in rows):
+        return {"ttft_p99_s": "TTFT", "tpot_p99_s": "TPOT"}
+    return {"ttft_p99_s": "latency"} if any(row["ttft_p99_s"] is not None for row in rows) else {}
+
+
+def _feasible_table(rows: list[Answer], titles: Mapping[str, str]) -> Table:
+    latency = tuple(Column(title=title, right=True) for title in titles.values())
     columns = (
         Column(title="size"),
         Column(title="split"),
@@ -59,12 +67,12 @@ def _feasible_table(rows: list[Answer], *, serves: bool) -> Table:
         *latency,
         Column(title="behind because", wraps=True),
     )
-    return Table(columns=columns, rows=tuple(_feasible(row, serves=serves) for row in rows), indent=1)
+    return Table(columns=columns, rows=tuple(_feasible(row, tuple(titles)) for row in rows), indent=1)
 
 
-def _feasible(row: Answer, *, serves: bool) -> tuple[Line, ...]:
+def _feasible(row: Answer, latencies: Sequence[str]) -> tuple[Line, ...]:
     price = row["usd_per_hour"]
-    latency = [line(maybe(row[name], show_seconds)) for name in ("ttft_p99_s", "tpot_p99_s")] if serves else []
+    latency = [line(maybe(row[name], show_seconds)) for name in latencies]
     return (
         line(times(row["instances"], row["instance"])),
         line(f"{row.get('profile') or split_text(row['parallelism'])} {row['precision']}"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chipwise.report.document import Line, Word, dim, good, line, warn
-from chipwise.units import show_bytes, show_seconds, show_usd
+from chipwise.units import SMALL, show_bytes, show_seconds, show_usd
 
 UNKNOWN = "unknown"
 DASH = "\u2013"
@@ -80,9 +80,11 @@ def graded(grade: str | None) -> Line:
 def amount(value: float) -> str:
     """A number with at most three digits that matter, thousands parted.
 
-    >>> amount(12345.6), amount(3.14159), amount(64)
-    ('12,346', '3.14', '64')
+    >>> amount(12345.6), amount(3.14159), amount(64), amount(0.00123)
+    ('12,346', '3.14', '64', '0.0012')
     """
+    if 0 < abs(value) < SMALL:
+        return f"{value:.2g}"
     if value == round(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -24,11 +24,10 @@ from chipwise.report.document import (
 from chipwise.report.option import option_blocks, said_of_all
 from chipwise.report.phrases import TIMES, UNKNOWN, amount, gib, maybe, share, split_text, times
 from chipwise.report.workload import workload_block
-from chipwise.units import show_count, show_seconds, show_usd
+from chipwise.units import CENT, show_count, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
 MILLION = 1e6
-CENT = 0.01
 Shown = tuple[str, Callable[[Answer], str]]
 """A column of the options side by side: its title, and what an option says there."""
 
@@ -85,7 +84,7 @@ def _side_by_side(options: list[Answer]) -> Table:
     """One row an option; a training run is told by its step and its end, serving by its latency."""
     trains = any(option["performance"].get("training") for option in options)
     whole = any(option["performance"].get("other") for option in options)
-    own = _RUNS if trains else _ANSWERS if whole else _SERVES
+    own = _RUNS if trains else _answers(options) if whole else _SERVES
     laid = "split" if trains else f"replicas {TIMES} split"
     named = tuple(Column(title=title) for title in ("#", "size", laid))
     figures = tuple(Column(title=title, right=True) for title, _ in own)
@@ -124,11 +123,16 @@ def _units(option: Answer) -> str:
     return UNKNOWN if other is None else f"{amount(other['units_per_s']['mid'])} {other['unit']}s"
 
 
-def _million(figures: Answer | None) -> str:
-    if figures is None:
-        return UNKNOWN
-    usd = figures["mid"] * MILLION
-    return show_usd(usd) if usd >= CENT else f"${usd:.1g}"
+def _answers(options: list[Answer]) -> tuple[Shown, ...]:
+    """Latency, throughput and price; a unit by the million where it costs next to nothing."""
+    each = [option["cost"]["usd_per_unit"] for option in options]
+    scale = 1.0 if any(figures and figures["mid"] >= CENT for figures in each) else MILLION
+    title = "$ a million" if scale > 1.0 else "$ each"
+    return (*_ANSWERS, (title, lambda option: _each(option["cost"]["usd_per_unit"], scale)))
+
+
+def _each(figures: Answer | None, scale: float) -> str:
+    return UNKNOWN if figures is None else show_usd(figures["mid"] * scale)
 
 
 _PRICE: Shown = ("$/h", lambda option: _mid(option["cost"]["usd_per_hour"], show_usd))
@@ -142,7 +146,6 @@ _ANSWERS: tuple[Shown, ...] = (
     ("latency p99", lambda option: _p99(option, "ttft_s")),
     ("a second", _units),
     _PRICE,
-    ("$ a million", lambda option: _million(option["cost"]["usd_per_unit"])),
 )
 _RUNS: tuple[Shown, ...] = (
     ("tok/s", lambda option: _step(option, "tokens_per_s", amount)),

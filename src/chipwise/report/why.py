@@ -78,7 +78,8 @@ def _feasible(row: Answer) -> Iterator[Block]:
 
 
 def _latency(row: Answer) -> str:
-    named = (("a P99 TTFT of", "ttft_p99_s"), ("a P99 TPOT of", "tpot_p99_s"))
+    first = "TTFT" if row.get("tpot_p99_s") is not None else "latency"
+    named = ((f"a P99 {first} of", "ttft_p99_s"), ("a P99 TPOT of", "tpot_p99_s"))
     return " and ".join(f"{words} {show_seconds(row[name])}" for words, name in named if row.get(name) is not None)
 
 
@@ -116,7 +117,7 @@ def _near(name: str, value: Any) -> str:
 
 
 def _not_judged(row: Answer) -> Iterator[Block]:
-    yield Text(line=line("No source that is known here gives its ", row["lacks"], "."))
+    yield Text(line=line("Not known here: ", row["lacks"], "."))
 
 
 def _excluded(row: Answer) -> Iterator[Block]:

@@ -10,11 +10,18 @@ _SECONDS = (
     (7200.0, 1 / 60, "min"),
     (172800.0, 1 / 3600, "h"),
 )
+CENT = 0.01
 _COUNT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+
+
+SMALL = 0.1
+"""Below it, two digits that matter are shown however many zeros stand before them."""
 
 
 def _digits(value: float) -> str:
     size = abs(value)
+    if 0 < size < SMALL:
+        return f"{value:.2g}"
     return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
 
 
@@ -57,7 +64,9 @@ def show_seconds(duration_s: float) -> str:
 def show_usd(amount_usd: float) -> str:
     """Dollars: cents below a hundred.
 
-    >>> show_usd(63.296), show_usd(1234567.8)
-    ('$63.30', '$1,234,568')
+    >>> show_usd(63.296), show_usd(1234567.8), show_usd(0.000136)
+    ('$63.30', '$1,234,568', '$0.00014')
     """
+    if 0 < abs(amount_usd) < CENT:
+        return f"${amount_usd:.2g}"
     return f"${amount_usd:,.2f}" if abs(amount_usd) < 100 else f"${amount_usd:,.0f}"

@@ -143,6 +143,8 @@ def _by_method(request: WorkloadRequest) -> Preset:
 
 
 def _default(hints: ModelHints) -> Preset:
+    if hints.made_for is not None:
+        return load_preset(hints.made_for)
     wanted = hints.architecture or "dense-llm"
     for preset in presets():
         if wanted in (preset.text("default_for") or "").split():

@@ -10,7 +10,7 @@ Origin = Literal["user", "preset", "model"]
 LoadKind = Literal["closed", "rate", "throughput", "offline", "static"]
 """closed: so many requests always in flight; rate: arrivals a second; throughput: output tokens a second;
 offline: everything queued at once; static: one fixed batch."""
-Unit = Literal["image", "step", "audio-second", "request", "row"]
+Unit = Literal["image", "video", "step", "audio-second", "request", "row"]
 Method = Literal["pretrain", "full-ft", "lora", "qlora", "dpo", "ppo", "grpo"]
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ class ModelHints:
     max_context_tokens: int | None = None
     params_total: int | None = None
     params_active: int | None = None
+    made_for: str | None = None
+    """The preset that the model itself speaks for, where its class has several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

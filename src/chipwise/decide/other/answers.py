@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.decide.other.search import largest_batch
 from chipwise.perf.other.load import METHOD
 from chipwise.perf.other.seconds import terms_of
-from chipwise.units import finite
+from chipwise.units import finite, show_bytes
 
 if TYPE_CHECKING:
     from chipwise.decide.other.served import Served
@@ -35,12 +35,12 @@ def memory_object(stand: Stand, passes: Passes, requests: float) -> dict[str, An
     }
     left = capacity - sum(terms.values())
     short = max(-left, 0)
-    changes = [] if not short else [{"change": "fewer requests at once", "frees_bytes": None, "costs": "throughput"}]
     return {
         "fits": not short,
         "chip": stand.name,
         "chips": 1,
         "lnc": stand.lnc,
+        "device": "instance" if stand.chip is None else "chip",
         "per_chip": {"capacity_bytes": capacity, "free_bytes": max(left, 0), **terms},
         "shortfall_bytes": short,
         "kv_pool_bytes": None,
@@ -48,11 +48,19 @@ def memory_object(stand: Stand, passes: Passes, requests: float) -> dict[str, An
         "max_concurrency_at_context": finite(largest_batch(stand, passes)) if not short else 0.0,
         "longest_context": None,
         "min_chips": None if short else 1,
-        "to_make_it_fit": changes,
+        "to_make_it_fit": _changes(stand, passes) if short else [],
         "range": None,
         "evidence": "physics",
         "warnings": ["activations are those of the widest operation alone", *stand.notes],
     }
+
+
+def _changes(stand: Stand, passes: Passes) -> list[dict[str, Any]]:
+    """What makes it fit: fewer requests where one fits, a larger device where not even one does."""
+    if largest_batch(stand, passes) >= 1.0:
+        return [{"change": "fewer requests at once", "frees_bytes": None, "costs": "throughput"}]
+    least = stand.weights_bytes + stand.overhead_bytes + passes.peak_bytes + passes.cache_bytes
+    return [{"change": f"a device of {show_bytes(least)} or more", "frees_bytes": None, "costs": "a larger size"}]
 
 
 def other_object(served: Served, chips: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from chipwise.decide.infrastructure import Site, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.other.answers import performance_object
 from chipwise.guide import grade
-from chipwise.units import Percentiles, finite, show_count, show_seconds, show_usd
+from chipwise.units import CENT, Percentiles, finite, show_count, show_seconds, show_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,9 +144,10 @@ def _reasons(question: Question, deployment: OtherDeployment) -> Iterator[str]:
     yield f"at most {show_count(capacity.mid)} {passes.unit}s a second, {show_count(capacity.low)} at the worst"
     each = deployment.usd_per_unit(capacity)
     if each is not None:
-        million = each.scaled(1e6)
-        span = f"{show_usd(million.low)} to {show_usd(million.high)}"
-        yield f"{show_usd(million.mid)} for a million {passes.unit}s when full ({span})"
+        count, said = (1.0, f"a {passes.unit}") if each.mid >= CENT else (1e6, f"a million {passes.unit}s")
+        priced = each.scaled(count)
+        span = f"{show_usd(priced.low)} to {show_usd(priced.high)}"
+        yield f"{show_usd(priced.mid)} for {said} when full ({span})"
     if deployment.instance.kind == "cpu":
         yield "needs no accelerator: drivers, images and quotas of GPUs fall away"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.model.blocks import EncoderStyle, Heads, Weights, conv, encoder_layers, matrix, norm, table, vector
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys, divide
@@ -23,10 +25,14 @@ def image_encoder(keys: Keys) -> tuple[tuple[Layer, ...], Weights, int]:
     width = width_of(keys.also(intermediate_size=keys.maybe("mlp_dim")), hidden)
     bias = "qkvo" if keys.flag("qkv_bias", default=True) else "o"
     layers: tuple[Layer, ...] = ()
-    for number, side in ((depth - len(wide), keys.size("window_size", default=14)), (len(wide), grid)):
+    window = keys.size("window_size", default=14)
+    for number, side in ((depth - len(wide), window), (len(wide), grid)):
         relative = (vector("attn.rel_pos", 2 * (2 * side - 1) * heads.dim, "attention"),)
         extra = relative if keys.flag("use_rel_pos", default=True) else ()
-        layers += encoder_layers(number, heads, width, EncoderStyle(bias=bias, extra=extra))
+        seen = encoder_layers(number, heads, width, EncoderStyle(bias=bias, extra=extra))
+        if side == window:
+            seen = tuple(replace(one, attention=replace(one.attention, window_tokens=window**2)) for one in seen)
+        layers += seen
     out = keys.size("output_channels", default=256)
     front = (
         *((table("pos_embed", grid * grid, hidden),) if keys.flag("use_abs_pos", default=True) else ()),

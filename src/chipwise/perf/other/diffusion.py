@@ -1,4 +1,4 @@
-"""Images from text: denoising steps through a transformer or a U-Net, each over the latent image and the text."""
+"""Images and videos from text: denoising steps through a transformer or a U-Net, each over latents and text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.perf.operators import elementwise_bytes
 from chipwise.perf.other.encoders import lacking
-from chipwise.perf.other.facts import pipeline_of, stream_of
+from chipwise.perf.other.facts import PATCH_NAMES, pipeline_of, stream_of
 from chipwise.perf.other.layers import attended, multiplied
 from chipwise.perf.other.passes import ELEMENT_BYTES, Forward, Item, Passes
 from chipwise.perf.work import OTHER_KERNELS
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from chipwise.model.spec import Layer, Weight
     from chipwise.perf.other.facts import Pipeline
 
-PATCH_NAMES = ("pos_embed.proj", "x_embedder")
 SECOND = "attn2."
 PATCH_EDGES = (1, 2, 4, 8)
 CONVOLVED = 9
@@ -26,7 +25,7 @@ CONVOLVED = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """Tokens of one sequence: of the latent image and of the text."""
+    """Tokens of one sequence: of the latent image or video, and of the text."""
 
     image: float
     text: float
@@ -48,15 +47,15 @@ def diffusion_passes(model: ModelSpec, item: Item) -> Passes:
     pipeline = pipeline_of(model)
     if pipeline is None or item.image_px is None or item.denoising_steps is None:
         raise lacking(model, "how its denoiser is run", f"no source that was read describes {model.model_type}")
-    if item.frames and item.frames > 1:
-        raise lacking(model, "how a video becomes tokens", "only images are counted")
+    if pipeline.video is None and item.frames and item.frames > 1:
+        raise lacking(model, "how a video becomes tokens", "its pipeline makes images")
     sequences = item.batch * pipeline.guided_passes
     if model.layers:
         step, peak = _transformer_step(model, item, pipeline, sequences)
     else:
         step, peak = _unet_step(model, item, pipeline, sequences)
-    held = "text encoders and the image decoder are counted in memory, not in time"
-    bare = "only the denoiser was read: text encoders and the image decoder are in neither time nor memory"
+    held = "text encoders and the decoder of the latents are counted in memory, not in time"
+    bare = "only the denoiser was read: text encoders and the decoder of the latents are in neither time nor memory"
     notes = (
         f"{pipeline.guided_passes} sequences a step, {pipeline.text_tokens} text tokens ({pipeline.source})",
         held if model.towers else bare,
@@ -68,37 +67,49 @@ def diffusion_passes(model: ModelSpec, item: Item) -> Passes:
 
 def _transformer_step(model: ModelSpec, item: Item, pipeline: Pipeline, sequences: float) -> tuple[Forward, float]:
     image = (float(item.image_px or 0) / pipeline.latent_px / _patch_edge(model, pipeline)) ** 2
+    if pipeline.video is not None:
+        image *= pipeline.video.patches(item.frames or float(pipeline.video.frames))
     canvas = Canvas(image=image, text=float(pipeline.text_tokens))
     total = Forward(name="denoiser")
     for layer in model.layers:
         total = total.plus(_block(layer, canvas, sequences))
     for weight in model.outer:
-        rows = canvas.image if weight.name == "proj_out" else canvas.rows(stream_of(weight.name))
+        rows = canvas.image if weight.name == "proj_out" else canvas.rows(_outer_stream(weight.name))
         total = total.plus(multiplied(weight, rows=rows * sequences))
     widths = [weight.out_features + weight.in_features for layer in model.layers for weight in layer.weights]
     return total, ELEMENT_BYTES * sequences * (canvas.image + canvas.text) * max(widths)
 
 
-def _block(layer: Layer, canvas: Canvas, sequences: float) -> Forward:
-    """A joint block has a stream each for image and text, a single one holds both.
+REFINING = ("attn.", "ff.")
+"""Parts of a block that stand outside of the layers: they refine the text."""
 
-    A second attention of a joint block sees the image alone.
+
+def _outer_stream(name: str) -> str:
+    return "text" if name.startswith(REFINING) else stream_of(name)
+
+
+def _block(layer: Layer, canvas: Canvas, sequences: float) -> Forward:
+    """A joint block has a stream each for image and text; a single one holds both; a crossing one reads the text.
+
+    A second attention of a joint block sees the image alone, that of a crossing one the text.
     """
     count, total = float(layer.count), Forward(name="denoiser")
     joint = any(stream_of(weight.name) == "text" for weight in layer.weights if weight.name.startswith("attn."))
+    second = any(weight.name == f"{SECOND}to_q" for weight in layer.weights)
     for weight in layer.weights:
         stream = stream_of(weight.name)
-        if not joint:
-            stream = "one" if stream == "one" else "both"
-        elif weight.name.startswith(SECOND):
+        if joint and weight.name.startswith(SECOND):
             stream = "image"
+        elif not joint and not second and stream != "one":
+            stream = "both"
         total = total.plus(multiplied(weight, rows=canvas.rows(stream) * sequences, count=count))
-    seen = [canvas.rows("both")]
-    seen += [canvas.image] if any(weight.name == f"{SECOND}to_q" for weight in layer.weights) else []
-    for tokens in seen:
-        total = total.plus(attended(layer.attention, tokens=tokens, seen=tokens, count=count, sequences=sequences))
+    moved_tokens = canvas.image if second and not joint else canvas.rows("both")
+    pairs = [(moved_tokens, moved_tokens)]
+    pairs += [(canvas.image, canvas.image if joint else canvas.text)] if second else []
+    for tokens, seen in pairs:
+        total = total.plus(attended(layer.attention, tokens=tokens, seen=seen, count=count, sequences=sequences))
     hidden = layer.attention.query_heads * layer.attention.head_dim
-    moved = float(elementwise_bytes(tokens=canvas.rows("both") * sequences, hidden_size=hidden))
+    moved = float(elementwise_bytes(tokens=moved_tokens * sequences, hidden_size=hidden))
     return total.plus(Forward(name="denoiser", elementwise_bytes=count * moved, kernels=count * (OTHER_KERNELS - 1)))
 
 
@@ -110,7 +121,7 @@ def _patch_edge(model: ModelSpec, pipeline: Pipeline) -> int:
     """
     taken = next((weight.in_features for weight in model.outer if weight.name in PATCH_NAMES), 0)
     for edge in PATCH_EDGES:
-        if taken == pipeline.latent_channels * edge * edge:
+        if taken == pipeline.latent_channels * edge * edge * (pipeline.video.patch_frames if pipeline.video else 1):
             return edge
     raise lacking(model, "the size of its patches", f"its patch embedding takes {taken} values")
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 CHANNELS = 3
 """Colours of an image, a byte each; what compression saves on the way is not counted."""
-_PATCHES = "embeddings.patch_embedding"
-_POSITIONS = "embeddings.positions"
+_PATCHES = frozenset({"embeddings.patch_embedding", "patch_embed"})
+_POSITIONS = frozenset({"embeddings.positions", "pos_embed"})
+_ON_PATCHES = ("neck.",)
+"""Matrices outside of the layers that every patch goes through, beside the patch embedding itself."""
 
 
 def lacking(model: ModelSpec, what: str, why: str) -> KnowledgeError:
@@ -64,13 +66,14 @@ def image_passes(model: ModelSpec, item: Item) -> Passes:
     if not layers or patch_px is None or item.image_px is None:
         why = "neither layers over a patch embedding were read, nor the strides of convolutions, nor published FLOPs"
         raise lacking(model, "what an image costs", why)
-    if any(layer.attention.window_tokens for layer in layers):
+    if _shrinks(layers):
         raise lacking(model, "the resolution of its stages", "attention in windows shrinks the image between stages")
     patches = max(item.image_px // patch_px, 1.0) ** 2
     tokens = patches + _class_tokens(loose, layers)
     one = layer_stack("image encoder", layers, tokens=tokens, sequences=item.batch)
     for weight in loose:
-        rows = item.batch * (patches if weight.name == _PATCHES else 1.0)
+        spread = weight.name in _PATCHES or weight.name.startswith(_ON_PATCHES)
+        rows = item.batch * (patches if spread else 1.0)
         one = one.plus(multiplied(weight, rows=rows))
     peak = widest_bytes(layers, tokens=tokens * item.batch)
     sent = item.batch * CHANNELS * item.image_px**2
@@ -107,7 +110,7 @@ def native_image_px(model: ModelSpec) -> int | None:
         return round(published.image_px)
     layers, loose = _vision_part(model)
     patch_px = _patch_px(loose)
-    rows = next((weight.out_features for weight in loose if weight.name == _POSITIONS), None)
+    rows = next((weight.out_features for weight in loose if weight.name in _POSITIONS), None)
     if patch_px is None or rows is None or not layers:
         return None
     edges = (math.isqrt(count) for count in (rows, rows - 1, rows - 2) if count > 0 and math.isqrt(count) ** 2 == count)
@@ -117,17 +120,24 @@ def native_image_px(model: ModelSpec) -> int | None:
 
 def _vision_part(model: ModelSpec) -> tuple[tuple[Layer, ...], tuple[Weight, ...]]:
     """The part that sees: the model itself, or the tower that has patches."""
-    if any(weight.name == _PATCHES for weight in model.outer):
+    if any(weight.name in _PATCHES for weight in model.outer):
         return model.layers, model.outer
     for tower in model.towers:
-        if any(weight.name == _PATCHES for weight in tower.weights):
+        if any(weight.name in _PATCHES for weight in tower.weights):
             shown = tuple(weight for weight in model.outer if "visual" in weight.name)
             return tower.layers, (*tower.weights, *shown)
     return (), ()
 
 
+def _shrinks(layers: Iterable[Layer]) -> bool:
+    """Whether windows go with stages that merge patches: the width grows from one to the next."""
+    windowed = [layer for layer in layers if layer.attention.window_tokens]
+    widths = {next(weight.in_features for weight in layer.weights if weight.gemm) for layer in layers}
+    return bool(windowed) and len(widths) > 1
+
+
 def _patch_px(loose: Iterable[Weight]) -> int | None:
-    taps = next((weight.in_features / CHANNELS for weight in loose if weight.name == _PATCHES), None)
+    taps = next((weight.in_features / CHANNELS for weight in loose if weight.name in _PATCHES), None)
     edge = math.isqrt(round(taps)) if taps else 0
     return edge if taps and edge * edge == taps else None
 

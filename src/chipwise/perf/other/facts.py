@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).parents[1] / "data"
 PIPELINE_COLUMNS = (
-    "model_types", "holds", "latent_px", "latent_channels", "text_tokens", "guided_passes", "denoising_steps", "kind",
-    "source", "where", "read_on",
+    "model_types", "holds", "takes", "latent_px", "latent_channels", "text_tokens", "guided_passes", "denoising_steps",
+    "frames", "latent_frames", "patch_frames", "image_px", "kind", "source", "where", "read_on",
 )  # fmt: skip
 ENGINE_COLUMNS = ("preset", "model_types", "engine", "why")
 STREAM_COLUMNS = ("weight", "rows", "why")
+PATCH_NAMES = ("pos_embed.proj", "x_embedder", "x_embedder.proj", "patch_embedding", "patch_embed.proj", "proj_in")
+"""How denoisers name the matrix that takes a patch of latents."""
 AUDIO_COLUMNS = (
     "model_types", "frames_per_s", "padded_s", "answer_tokens_per_s", "kind", "source", "where", "read_on",
 )  # fmt: skip
@@ -34,7 +37,10 @@ PROCESSOR_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """How a denoiser is run: pixels of an edge per latent, text tokens, sequences a step, steps by default."""
+    """How a denoiser is run: pixels of an edge per latent, text tokens, sequences a step, steps by default.
+
+    `video` says how frames become latents; None where it makes images.
+    """
 
     latent_px: int
     latent_channels: int
@@ -42,6 +48,25 @@ class Pipeline:
     guided_passes: int
     denoising_steps: int
     source: str
+    video: Video | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Video:
+    """Frames and edge of the pixels by default; frames that one latent holds, and latents that one patch holds."""
+
+    frames: int
+    image_px: int
+    latent_frames: int
+    patch_frames: int
+
+    def patches(self, frames: float) -> float:
+        """Patches along time: the first frame is a latent of its own, as are every `latent_frames` after it.
+
+        >>> Video(frames=81, image_px=632, latent_frames=4, patch_frames=1).patches(81.0)
+        21.0
+        """
+        return float(math.ceil((1.0 + math.ceil((frames - 1.0) / self.latent_frames)) / self.patch_frames))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +118,11 @@ def _table(name: str, columns: tuple[str, ...]) -> tuple[Mapping[str, str], ...]
 def pipeline_of(model: ModelSpec) -> Pipeline | None:
     """The pipeline of a denoiser; None where no source that was read says how it is run."""
     held = {weight.name for weight, _ in model.all_weights()}
+    taken = {str(weight.in_features) for weight in model.outer if weight.name in PATCH_NAMES}
     for row in _table("other_pipelines.csv", PIPELINE_COLUMNS):
         known = any(_like(model.model_type, pattern) for pattern in row["model_types"].split())
-        if known and (not row["holds"] or any(fnmatchcase(name, row["holds"]) for name in held)):
+        held_too = not row["holds"] or any(fnmatchcase(name, row["holds"]) for name in held)
+        if known and held_too and (not row["takes"] or row["takes"] in taken):
             return Pipeline(
                 latent_px=int(row["latent_px"]),
                 latent_channels=int(row["latent_channels"]),
@@ -103,8 +130,15 @@ def pipeline_of(model: ModelSpec) -> Pipeline | None:
                 guided_passes=int(row["guided_passes"]),
                 denoising_steps=int(row["denoising_steps"]),
                 source=f"{row['source']}: {row['where']}",
+                video=_video(row),
             )
     return None
+
+
+def _video(row: Mapping[str, str]) -> Video | None:
+    if not row["frames"]:
+        return None
+    return Video(**{name: int(row[name]) for name in ("frames", "image_px", "latent_frames", "patch_frames")})
 
 
 def _like(model_type: str, pattern: str) -> bool:
