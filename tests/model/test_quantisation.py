@@ -12,11 +12,11 @@ import chipwise.model
 import chipwise.precision
 from chipwise.errors import KnowledgeError
 from chipwise.model import load_model
+from chipwise.model.dialects import scheme_of
 from chipwise.model.lookup import variant_scheme
-from chipwise.model.quantise import bits_per_weight
 from chipwise.model.read import Source, read_source
-from chipwise.model.schemes import scheme_of
 from chipwise.model.spec import ModelSpec
+from chipwise.model.stored import bits_per_weight
 
 MOE: dict[str, Any] = {
     "model_type": "qwen3_moe",
@@ -75,7 +75,10 @@ FP8 = {"num_bits": 8, "type": "float", "strategy": "channel"}
         ({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, "fp8"),
         ({"bits": 4, "group_size": 64}, "mlx-int4-g64"),
         ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
-        ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}}, "int4-g64"),
+        (
+            {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}},
+            "hqq-int4-g64",
+        ),
     ],
 )
 def test_dialects(config: dict[str, Any], expected: str) -> None:

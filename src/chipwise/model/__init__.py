@@ -3,6 +3,7 @@
 from chipwise.model.load import load_model
 from chipwise.model.registry import Known, all_known
 from chipwise.model.spec import Attention, Experts, Layer, ModelSpec, Quantisation, Tower, Weight
+from chipwise.model.stored import stored_format
 
 __all__ = [
     "Attention",
@@ -15,4 +16,5 @@ __all__ = [
     "Weight",
     "all_known",
     "load_model",
+    "stored_format",
 ]

@@ -9,9 +9,10 @@ from typing import Any
 
 from chipwise.errors import ChipwiseError
 from chipwise.model.gguf import Gguf, broken, read_gguf
-from chipwise.model.quantise import Rule, Scheme, bits_per_weight
+from chipwise.model.quantise import Rule, Scheme
 from chipwise.model.read import Source, read_source
 from chipwise.model.spec import ModelSpec, Quantisation
+from chipwise.model.stored import bits_per_weight
 from chipwise.model.tensors import from_tensors
 
 # general.architecture -> model_type, where the names differ.

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
 from chipwise.errors import InputError, KnowledgeError
+from chipwise.model.dialects.names import scheme_by_words
 from chipwise.model.files import Bend, from_path
-from chipwise.model.quantise import Names, Rule, Scheme
+from chipwise.model.quantise import Scheme
 from chipwise.model.spec import ModelSpec
 
 _COLUMNS = {"model", "file"}
-
-# What the words of a variant say about how weights are stored: the first expression that matches decides.
-_WORDS: tuple[tuple[str, str, str], ...] = (
-    (r"gguf (i?q\w+)", "gguf", "gguf-{0}"),
-    (r"nvfp4", "modelopt", "nvfp4"),
-    (r"mxfp4", "mxfp4", "mxfp4"),
-    (r"fp8", "fp8", "fp8"),
-    (r"bitsandbytes 8|bnb.?8", "bitsandbytes", "bnb-int8"),
-    (r"bitsandbytes|bnb|nf4", "bitsandbytes", "nf4"),
-    (r"w8a8", "compressed-tensors", "int8"),
-    (r"w8a16|int8", "compressed-tensors", "int8-weight-only"),
-    (r"aqlm 2|2-bit", "aqlm", "int2-g128"),
-    (r"3-bit", "gptq", "int3-g128"),
-    (r"awq", "awq", "int4-g128"),
-    (r"gptq", "gptq", "int4-g128"),
-    (r"autoround|auto-round", "auto-round", "int4-g128"),
-    (r"w4a16|int4|4-bit", "compressed-tensors", "int4-g128"),
-)
 
 
 def variant_scheme(variant: str) -> Scheme | None:
@@ -38,20 +20,7 @@ def variant_scheme(variant: str) -> Scheme | None:
     >>> variant_scheme("awq 4-bit checkpoint of base").main_format
     'int4-g128'
     """
-    words = variant.lower()
-    for pattern, method, name in _WORDS:
-        found = re.search(pattern, words)
-        if found:
-            chosen = name.format(*found.groups())
-            kv = "fp8" if re.search(r"fp8 kv", words) else None
-            return Scheme(
-                method=method,
-                rules=(Rule(format=chosen),),
-                ignored=Names(),
-                kv_format=kv,
-                inferred_from=f"variant {variant!r}",
-            )
-    return None
+    return scheme_by_words(variant, origin=f"variant {variant!r}")
 
 
 def bend_of(variant: str) -> Bend:

@@ -1,18 +1,15 @@
 """Reads how a checkpoint is quantised, and marks every weight with the format it is stored in.
 
 In: the `quantization_config` of a config, or the `hf_quant_config.json` beside it. Out: a `Scheme`, and a draft whose
-weights carry their formats. `schemes.py` knows the dialects; this file knows names and layers.
+weights carry their formats. `dialects/` knows the quantisers; this file knows names and layers.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib.resources import files
 
 from chipwise.model.draft import Draft
 from chipwise.model.spec import Experts, Layer, Tower, Weight
@@ -151,6 +148,7 @@ class Rule:
 class Scheme:
     """How a checkpoint is quantised: the first rule that applies decides; `ignored` modules stay at the dtype.
 
+    `towers`, `head` and `embeddings` say what else is taken, `notes` what could not be read (no rules: nothing could).
     `leaves` (GGUF) knows the format of every tensor by `leaf_key`, embeddings too; it goes before the rules.
     """
 
@@ -161,6 +159,8 @@ class Scheme:
     kv_format: str | None = None
     towers: bool = False
     head: bool = False
+    embeddings: bool = False
+    notes: tuple[str, ...] = ()
     leaves: Mapping[str, str] = field(default_factory=dict)
     inferred_from: str | None = None
 
@@ -172,6 +172,11 @@ class Scheme:
         return experts or (formats[-1] if formats else "unknown")
 
     @property
+    def stores(self) -> bool:
+        """Whether it stores anything in a format of its own."""
+        return bool(self.leaves) or any(rule.format for rule in self.rules)
+
+    @property
     def by_layer(self) -> bool:
         """Whether layers of one kind may differ in format."""
         return (
@@ -180,13 +185,17 @@ class Scheme:
             or any(rule.names is not None and rule.names.by_layer for rule in self.rules)
         )
 
+    def _takes(self, weight: Weight) -> bool:
+        """Whether it quantises weights of this kind at all."""
+        if weight.part == "embedding":
+            return self.embeddings and weight.in_features > 1
+        return weight.gemm and (weight.quantisable or (self.head and weight.part == "head"))
+
     def format_of(self, name: str, weight: Weight) -> str | None:
         """The stored format of `weight`, None where it stays at the dtype."""
         if self.leaves:
             return self.leaves.get(leaf_key(name)) or (self.main_format if weight.in_features > 1 else "fp32")
-        if not weight.gemm or not (weight.quantisable or (self.head and weight.part == "head")):
-            return None
-        if self.ignored.match(name):
+        if not self._takes(weight) or self.ignored.match(name):
             return None
         return next((rule.format for rule in self.rules if rule.applies(name, weight)), None)
 
@@ -203,25 +212,6 @@ def leaf_key(name: str) -> str:
     found = _LAYER_NUMBER.search(name)
     kind = "expert" if "experts." in name and "shared_experts" not in name else ""
     return f"{found.group(1) if found else ''}|{kind}|{name.rsplit('.', 1)[-1]}"
-
-
-@cache
-def _storage() -> dict[str, float]:
-    text = (files("chipwise.model") / "data" / "storage.csv").read_text(encoding="utf-8")
-    out = {}
-    for row in csv.DictReader(text.splitlines()):
-        group = float(row["group"])
-        out[row["format"]] = float(row["element_bits"]) + (float(row["scale_bits"]) / group if group else 0.0)
-    return out
-
-
-def bits_per_weight(format_name: str) -> float | None:
-    """Bits that a weight takes in a format, its share of the scales and zero points counted; None where unknown.
-
-    >>> bits_per_weight("mxfp4"), bits_per_weight("nvfp4")
-    (4.25, 4.5)
-    """
-    return _storage().get(format_name)
 
 
 def at_dtype(draft: Draft, dtype_format: str) -> Draft:

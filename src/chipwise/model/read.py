@@ -13,13 +13,16 @@ from typing import Any
 from chipwise.errors import KnowledgeError
 from chipwise.model.defaults import class_defaults
 from chipwise.model.detect import normalised
+from chipwise.model.dialects import scheme_of, with_expert_dtype
+from chipwise.model.dialects.floats import native_fp8
+from chipwise.model.dialects.names import scheme_by_words
 from chipwise.model.draft import Draft
 from chipwise.model.families import reader
 from chipwise.model.keys import Keys
 from chipwise.model.nested import as_mapping, read_part
-from chipwise.model.quantise import Scheme, at_dtype, bits_per_weight, quantised
-from chipwise.model.schemes import scheme_of, with_expert_dtype
+from chipwise.model.quantise import Scheme, at_dtype, quantised
 from chipwise.model.spec import Architecture, Attention, ModelSpec, ParamsSource, Quantisation
+from chipwise.model.stored import bits_per_weight
 
 DTYPE_FORMATS = {
     "bfloat16": "bf16",
@@ -61,17 +64,15 @@ def read_source(source: Source) -> ModelSpec:
     draft = read_part(keys)
     dtype, dtype_notes = dtype_of(config)
     stored = at_dtype(draft, DTYPE_FORMATS.get(dtype or "", "bf16"))
-    scheme = None if source.ignore_quantisation else source.scheme or find_scheme(config, source.sidecar)
-    if source.scheme is not None:
-        scheme = source.scheme
-    if scheme is not None:
+    scheme = source.scheme or (None if source.ignore_quantisation else find_scheme(source, config))
+    if scheme is not None and scheme.stores:
         stored = quantised(stored, scheme)
     spec = spec_of(stored, source, keys)
     return replace(
         spec,
         dtype=dtype,
-        quantisation=quantisation_of(scheme) if scheme else None,
-        warnings=(*spec.warnings, *dict.fromkeys(keys.notes), *dtype_notes),
+        quantisation=quantisation_of(scheme) if scheme and scheme.stores else None,
+        warnings=(*spec.warnings, *dict.fromkeys(keys.notes), *dtype_notes, *(scheme.notes if scheme else ())),
     )
 
 
@@ -159,20 +160,21 @@ def dtype_of(config: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     return None, ("the config names no dtype: weights are counted at 2 bytes",)
 
 
-def find_scheme(config: Mapping[str, Any], sidecar: Mapping[str, Any]) -> Scheme | None:
-    """The quantisation of a config: the sidecar's where there is one, the config's own, or a nested part's."""
-    candidates = [sidecar] if sidecar else []
+def find_scheme(source: Source, config: Mapping[str, Any]) -> Scheme | None:
+    """The quantisation of a config: the sidecar's where there is one, its own, a part's, or what its name says."""
+    candidates = [source.sidecar] if source.sidecar else []
     for part in (config, *(as_mapping(value) for value in config.values())):
         found = as_mapping(part.get("quantization_config"))
         if found:
             candidates.append(found)
-    if isinstance(config.get("quantization"), Mapping):
-        candidates.append(as_mapping(config["quantization"]))
+    candidates += [as_mapping(config[key]) for key in ("quantization", "compression_config") if config.get(key)]
     for candidate in candidates:
         scheme = scheme_of(candidate)
         if scheme is not None:
             return with_expert_dtype(scheme, config.get("expert_dtype"))
-    return None
+    if config.get("dtype") == "fp8":
+        return with_expert_dtype(native_fp8(), config.get("expert_dtype"))
+    return scheme_by_words(source.name, origin=f"name {source.name!r}")
 
 
 def quantisation_of(scheme: Scheme) -> Quantisation:
@@ -181,17 +183,18 @@ def quantisation_of(scheme: Scheme) -> Quantisation:
     Raises:
         KnowledgeError: it stores weights in a format whose bits we do not know.
     """
-    bits = bits_per_weight(scheme.main_format)
-    if bits is None:
+    formats = (scheme.main_format, *(rule.format for rule in scheme.rules if rule.format))
+    unknown = next((name for name in formats if bits_per_weight(name) is None), None)
+    if unknown:
         raise KnowledgeError(
-            f"the weight format {scheme.main_format!r} of quantisation {scheme.method!r} is not known",
+            f"the weight format {unknown!r} of quantisation {scheme.method!r} is not known",
             why="the bytes a weight takes cannot be computed without",
             fix="give the safetensors files, or ask for the unquantised model with --precision",
         )
     return Quantisation(
         method=scheme.method,
         weight_format=scheme.main_format,
-        bits_per_weight=bits,
+        bits_per_weight=bits_per_weight(scheme.main_format) or 0.0,
         activation_format=scheme.activation_format,
         kv_format=scheme.kv_format,
         inferred_from=scheme.inferred_from,

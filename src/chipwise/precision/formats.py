@@ -2,7 +2,7 @@
 
 `data/formats.csv` holds one format a row. `bits` is the element alone, `scale_bits` what one scale (with its
 zero point) takes, `scale_per` what shares it: a whole `tensor`, a `row`, a `128x128` block or so many
-weights.
+weights. A format that no row lists may say its sizes in its name (`model/stored.py`): it plans like the row next to it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Literal, cast
 
 from chipwise.errors import UnknownNameError
 from chipwise.facts import read_rows
+from chipwise.model import stored_format
 
 DATA = Path(__file__).parent / "data"
 Kind = Literal["float", "integer", "codebook", "block-float", "block-integer", "mixture"]
@@ -38,6 +39,8 @@ class Format:
     kind: Kind
     bits: int
     """Of one element, without scales: what `--min-precision` compares."""
+    stored_bits: float
+    """What an element takes without scales: `bits`, unless half of them are left out or a code stands for several."""
     scale_bits: float
     """Of one scale, its zero point with it."""
     scale_rows: int | None
@@ -59,14 +62,14 @@ class Format:
 
     @property
     def bits_per_weight(self) -> float:
-        """`bits + scale_bits / weights that share a scale`; scales of a row or a tensor are too few to count.
+        """`stored_bits + scale_bits / weights that share a scale`; scales of a row or a tensor are too few to count.
 
         >>> format_facts("int4-g128").bits_per_weight, format_facts("nvfp4").bits_per_weight
         (4.15625, 4.5)
         """
         if self.scale_rows is None or self.scale_cols is None:
-            return float(self.bits)
-        return self.bits + self.scale_bits / (self.scale_rows * self.scale_cols)
+            return self.stored_bits
+        return self.stored_bits + self.scale_bits / (self.scale_rows * self.scale_cols)
 
     @property
     def weight_only(self) -> bool:
@@ -77,7 +80,7 @@ class Format:
 def matrix_bytes(fmt: Format, *, rows: int, cols: int) -> int:
     """Bytes that a `rows` x `cols` matrix takes, with every scale it has.
 
-    `ceil(rows cols bits / 8) + scales x scale_bits / 8`, scales = ceil(rows / scale_rows) ceil(cols /
+    `ceil(rows cols stored_bits / 8) + scales x scale_bits / 8`, scales = ceil(rows / scale_rows) ceil(cols /
     scale_cols).
 
     >>> matrix_bytes(format_facts("fp8-block"), rows=256, cols=256)
@@ -89,7 +92,7 @@ def matrix_bytes(fmt: Format, *, rows: int, cols: int) -> int:
     if fmt.scale_bits:
         per_column = math.ceil(rows / fmt.scale_rows) if fmt.scale_rows else 1
         scales = per_column * (math.ceil(cols / fmt.scale_cols) if fmt.scale_cols else 1)
-    return math.ceil(rows * cols * fmt.bits / 8 + scales * fmt.scale_bits / 8)
+    return math.ceil(rows * cols * fmt.stored_bits / 8 + scales * fmt.scale_bits / 8)
 
 
 @cache
@@ -104,7 +107,7 @@ def format_facts(name: str) -> Format:
     >>> format_facts("int4-g256").bits_per_weight
     4.078125
     """
-    found = _by_alias().get(_key(name)) or _integer(_key(name))
+    found = _by_alias().get(_key(name)) or _named_by_sizes(_key(name))
     if found is None:
         raise UnknownNameError("precision", name, _by_alias(), listing="see the list: " + ", ".join(_SHORT))
     return found
@@ -184,27 +187,43 @@ def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.strip().lower()).strip("-")
 
 
-@cache
-def _integer(key: str) -> Format | None:
-    """`int<bits>-g<group>` and `int<bits>-channel` that the table does not list, made like the row of 4 bits.
+_SPARSE = "-sparse24"
+# By the start of its name, the listed format that a format which says its own sizes plans like.
+_LIKE = {
+    "mlx-int": "mlx-int4-g64",
+    "hqq-int": "int4-g128",
+    "int": "int4-g128",
+    "fp8-block": "fp8-block",
+    "codes": "int4-channel",
+    "exl": "int4-channel",
+}
 
-    A scale is 16 bits, a zero point as wide as an element (MLX: a bias of 16 bits).
-    """
-    match = re.fullmatch(r"(mlx-)?int([2-8])-(?:g(\d+)|channel)", key)
-    if match is None:
+
+@cache
+def _named_by_sizes(key: str) -> Format | None:
+    """A format that the table does not list and whose name says its sizes."""
+    if key.endswith(_SPARSE):
+        dense = _by_alias().get(key.removesuffix(_SPARSE)) or _named_by_sizes(key.removesuffix(_SPARSE))
+        return replace(dense, name=key, stored_bits=dense.stored_bits / 2 + 1, aliases=()) if dense else None
+    sizes = stored_format(key)
+    like = next((_table()[row] for start, row in _LIKE.items() if key.startswith(start)), None)
+    if sizes is None or like is None:
         return None
-    mlx, bits, group = match.groups()
-    like = _table()["mlx-int4-g64" if mlx else "int4-g128" if group else "int4-channel"]
-    zero_bits = like.scale_bits - like.bits
+    bits = max(1, math.floor(sizes.element_bits))
     return replace(
         like,
         name=key,
-        bits=int(bits),
-        scale_bits=like.scale_bits if mlx or not group else zero_bits + int(bits),
-        scale_cols=int(group) if group else None,
-        family="int8-weight-only" if bits == "8" and not mlx else like.family,
+        family="int8-weight-only" if bits == _BYTE and like.family == "int4" else like.family,
+        bits=bits,
+        stored_bits=sizes.element_bits,
+        scale_bits=sizes.scale_bits,
+        scale_rows=sizes.scale_rows,
+        scale_cols=sizes.scale_cols,
         aliases=(),
     )
+
+
+_BYTE = 8
 
 
 @cache
@@ -237,6 +256,7 @@ def _format(row: Mapping[str, str]) -> Format:
         family=row["family"],
         kind=cast("Kind", row["kind"]),
         bits=int(row["bits"]),
+        stored_bits=float(row["bits"]),
         scale_bits=float(row["scale_bits"]),
         scale_rows=scale_rows,
         scale_cols=scale_cols,
