@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,9 +14,10 @@ from induce.paths import Config, changed, numbers, tries
 
 Shapes = Mapping[str, tuple[int, ...]]
 _VALUES_EACH = 2
-_MOST_JOINT_SETS = 24
+_MOST_JOINT_SETS = 96
 _MOST_JOINT_KEYS = 6
 _PAIRED_KEYS = (3, 4)
+_MIXTURES, _MIXED_KEYS = 10, 4
 
 
 class Subject(Protocol):
@@ -64,12 +65,16 @@ class Builder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explored:
-    """All builds around one config; `values` are the other values of each key that changes shapes."""
+    """All builds around one config; `values` are the other values of each key that changes shapes.
+
+    `untried` keys build with no other value; of `unsure` ones it was too late to see how they act together.
+    """
 
     config: Config
     points: tuple[Point, ...]
     values: Mapping[str, tuple[float, ...]]
     untried: tuple[str, ...]
+    unsure: frozenset[str] = frozenset()
 
     @property
     def base(self) -> Shapes:
@@ -101,8 +106,12 @@ def explore(builder: Builder, config: Config, paths: Iterable[str]) -> Explored 
             values[path] = tuple(point.env[path] for point in found)
         if not built:
             untried.append(path)
-    points += _together(builder, config, points, values)
-    return Explored(config=config, points=tuple(points), values=values, untried=tuple(untried))
+    together, unsure = _together(builder, config, points, values)
+    points += together
+    points += [point for chosen in mixtures(values) if (point := _built(builder, config, chosen))]
+    return Explored(
+        config=config, points=tuple(points), values=values, untried=tuple(untried), unsure=frozenset(unsure)
+    )
 
 
 def _alone(builder: Builder, config: Config, path: str, base: Shapes) -> tuple[list[Point], bool]:
@@ -123,20 +132,40 @@ def _alone(builder: Builder, config: Config, path: str, base: Shapes) -> tuple[l
 
 def _together(
     builder: Builder, config: Config, points: Sequence[Point], values: Mapping[str, Sequence[float]]
-) -> list[Point]:
+) -> tuple[list[Point], set[str]]:
+    """Builds with the keys of one side changed at once; and the keys that this came too late for."""
     out: list[Point] = []
-    for keys in _joint_sets(points)[:_MOST_JOINT_SETS]:
+    unsure: set[str] = set()
+    for place, keys in enumerate(_joint_sets(points)):
+        if builder.late or place >= _MOST_JOINT_SETS:
+            unsure |= set(keys)
+            continue
         pairs = itertools.combinations(keys, 2) if len(keys) in _PAIRED_KEYS else ()
         for chosen in (keys, *pairs):
-            if builder.late:
-                return out
-            other: dict[str, Any] = dict(config)
-            for key in chosen:
-                other = changed(other, key, values[key][0])
-            shapes = builder.build(other)
-            if shapes is not None:
-                out.append(Point(env=numbers(other), shapes=shapes, key=""))
-    return out
+            point = _built(builder, config, {key: values[key][0] for key in chosen})
+            out += [point] if point else []
+    return out, unsure
+
+
+def _built(builder: Builder, config: Config, chosen: Mapping[str, float]) -> Point | None:
+    """The build with several keys changed; None where it does not build, or time is up."""
+    other: dict[str, Any] = dict(config)
+    for key, value in chosen.items():
+        other = changed(other, key, value)
+    shapes = None if builder.late else builder.build(other)
+    return None if shapes is None else Point(env=numbers(other), shapes=shapes, key="")
+
+
+def mixtures(values: Mapping[str, Sequence[float]], *, first: int = 0) -> Iterator[dict[str, float]]:
+    """Sets of a few keys from all over the config with another value each; from another `first`, other sets.
+
+    >>> next(mixtures({"a": (2, 3), "b": (4,), "c": (6, 9)}))
+    {'a': 2, 'c': 6}
+    """
+    names = list(values)
+    for start in range(first, first + _MIXTURES if names else first):
+        chosen = dict.fromkeys(names[(start + step * (step + 1)) % len(names)] for step in range(_MIXED_KEYS))
+        yield {name: values[name][start % len(values[name])] for name in chosen}
 
 
 def _joint_sets(points: Sequence[Point]) -> list[tuple[str, ...]]:

@@ -14,6 +14,8 @@ _IMAGE = re.compile(r"(image_size|img_size|input_size|sample_size|sample_height|
 _PATCH = re.compile(r"patch_size(\.\d+)?$")
 _MOST_KEYS = 4
 _LARGEST_FACTOR, _LARGEST_SUM_FACTOR = 100_000, 64
+# Sizes are sums and products; a large number taken off only says that two keys were never seen changed at once.
+_LEAST_CONSTANT = -4
 
 
 def fit(keys: Sequence[str], samples: Sequence[Sample]) -> str | None:
@@ -77,7 +79,7 @@ def _sums(keys: Sequence[str], samples: Sequence[Sample]) -> Iterator[str]:
     if set(factors) != set(keys) or any(factor.denominator != 1 for factor in factors.values()):
         return
     constant = value - sum(int(factors[key]) * base[key] for key in keys)
-    if constant == int(constant):
+    if constant == int(constant) and constant >= _LEAST_CONSTANT:
         terms = [_scaled(int(factors[key]), key) for key in keys if factors[key]]
         yield "+".join([*terms, *([str(int(constant))] if constant or not terms else [])])
 
@@ -139,7 +141,7 @@ def _products(keys: Sequence[str], samples: Sequence[Sample]) -> Iterator[str]:
         factor = Fraction(sizes[other] - sizes[0]) / (values[other] - values[0])
         constant = sizes[0] - factor * values[0]
         small = factor.denominator <= _LARGEST_SUM_FACTOR and abs(factor) <= _LARGEST_FACTOR
-        if small and constant.denominator == 1:
+        if small and constant.denominator == 1 and constant >= _LEAST_CONSTANT:
             yield _product(factor, powers, keys) + (f"+{constant}" if constant else "")
 
 
@@ -152,7 +154,7 @@ def _two_products(keys: Sequence[str], samples: Sequence[Sample]) -> Iterator[st
         solved = _solved(ones, others, sizes)
         if solved is None or any(part.denominator != 1 for part in solved) or not (solved[0] and solved[1]):
             continue
-        if max(abs(solved[0]), abs(solved[1])) > _LARGEST_SUM_FACTOR:
+        if max(abs(solved[0]), abs(solved[1])) > _LARGEST_SUM_FACTOR or solved[2] < _LEAST_CONSTANT:
             continue
         terms = [_product(solved[0], one, keys), _product(solved[1], other, keys)]
         yield "+".join([*terms, *([str(solved[2])] if solved[2] else [])])

@@ -41,6 +41,7 @@ class Rows:
 def rows_of(explored: Explored) -> Rows:
     """Rows whose expressions are right in every build, but for keys in `fixed`."""
     sided, fixed = _sided(explored.points)
+    fixed |= explored.unsure
     rows = []
     for (name, sides), held in sided.items():
         others = [other for pair, other in sided if pair == name and other != sides]
@@ -164,9 +165,10 @@ def _conditioned(builder: Builder, explored: Explored, rows: Rows, flip: _Flip) 
         )
     texts = [text for row in rows.rows for text in (row.count, *row.sides)]
     used = {name for text in texts for pair in names_in(text) for name in pair.split("~")} & set(explored.values)
-    again = explore(builder, config, sorted(used - {flip.path}))
-    if again is None:
-        return rows
+    own = {flip.path} if flip.other == ">0" else set()
+    again = explore(builder, config, sorted(used - {flip.path} | own))
+    if again is None or builder.late:
+        return replace(rows, fixed=rows.fixed | {flip.path})
     other = rows_of(again)
     points = [point for point in again.points if not _touches(point, again.points[0], set(rows.fixed))]
     env = explored.points[0].env

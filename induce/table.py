@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from chipwise.model.expressions import names_in
-from induce.explore import Builder, Explored, Shapes, Subject, explore
+from induce.explore import Builder, Explored, Shapes, Subject, explore, mixtures
 from induce.paths import DEPTH, NOISE, changed, flat, numbers
 from induce.rows import Row, Rows, rows_of, total, under_flags
 
@@ -30,7 +30,7 @@ _HARMLESS = re.compile(
     r"problem|loss|strategy|processor|padding_mode|_type$|init|rope|kernels|mode$|_method|path|_norm_func|"
     r"out_features|out_indices|stage_names|token|quantization_config|prefix|bad_words|resample|scheduler"
 )
-_JOINT_CHECKS, _JOINT_KEYS = 6, 4
+_OTHERS = 1000
 _SHALLOW = 2
 
 
@@ -75,7 +75,7 @@ class ClassTable:
     checked: int
 
 
-def induced(subject: Whole, *, seconds: float = 120.0, shallow: bool = True) -> ClassTable | None:
+def induced(subject: Whole, *, seconds: float = 300.0, shallow: bool = True) -> ClassTable | None:
     """The table of a class; None where it cannot be built, or its own defaults do not come out exactly.
 
     Deep stacks are explored at two layers first; where their true depth then comes out wrong, as they are.
@@ -173,13 +173,13 @@ def _right(rows: Rows, env: Mapping[str, float], shapes: Shapes) -> bool:
 
 
 def _checked(builder: Builder, explored: Explored, rows: Rows) -> tuple[int, int]:
-    """Builds with up to four free keys changed at once: how many come out right, of how many that build."""
-    free = [path for path in explored.values if path not in rows.fixed]
+    """Builds that no row was made from, several free keys changed: how many come out right, of how many that build."""
+    free = {path: values[-1:] for path, values in explored.values.items() if path not in rows.fixed}
     right = checked = 0
-    for start in range(_JOINT_CHECKS):
+    for chosen in mixtures(free, first=_OTHERS):
         config = dict(explored.config)
-        for path in free[start::_JOINT_CHECKS][:_JOINT_KEYS]:
-            config = changed(config, path, explored.values[path][0])
+        for path, value in chosen.items():
+            config = changed(config, path, value)
         shapes = builder.build(config)
         checked += shapes is not None
         right += shapes is not None and _right(rows, numbers(config), shapes)
