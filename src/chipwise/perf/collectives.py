@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.parallelism.arrays import Number
-from chipwise.perf.hardware import Hardware
+from chipwise.perf.hardware import FABRICS, Hardware
 from chipwise.perf.parameters import Parameters
 
 TINY = 1e-9
@@ -40,10 +40,12 @@ def network_seconds_per_byte(*, hardware: Hardware, parameters: Parameters) -> N
 def latency_s(*, devices: Number, hardware: Hardware, parameters: Parameters) -> Number:
     """A collective of nothing: launch, synchronisation and hops.
 
-    `collective_s`, plus `hop_s` for each device beyond two, plus the network's. 0 for one device.
+    `collective_s`, plus `hop_s` for each device beyond two (a torus of NeuronLink is as wide as their root), plus the
+    network's. 0 for one device.
     """
     inside, nodes = _inside_and_across(hardware, devices)
-    hops = np.maximum(inside - 2.0, 0.0)
+    wide = np.where(hardware.fabric == FABRICS.index("neuronlink"), 2.0 * np.sqrt(inside / 2.0), inside)
+    hops = np.maximum(wide - 2.0, 0.0)
     within = np.where(inside > 1, parameters.collective_s + parameters.hop_s * hops, 0.0)
     return within + np.where(nodes > 1, parameters.network_s * np.log2(np.maximum(nodes, 2.0)), 0.0)
 
