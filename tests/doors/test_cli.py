@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ ANSWERS = {
     "catalog show chip": ["catalog", "show", "l40s"],
     "catalog check": ["catalog", "check"],
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Files that a drawn flag asks for are written into a folder of the test's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("folder"))
+        yield
 
 
 def run(*arguments: str) -> Result:
