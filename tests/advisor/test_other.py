@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from chipwise.model import load_model
 from chipwise.report.json import as_json
 from chipwise.report.plan import plan_page
 from chipwise.report.schema import schema
+from chipwise.units import parse_count
 
 DLRM = """
 model_type: dlrm
@@ -213,6 +215,9 @@ def test_a_rate_needs_more_instances_and_a_tight_bar_faster_ones(answer: Callabl
     few, many = (answer("bge-m3", rate_per_s=rate).options[0] for rate in (10.0, 3000.0))
     assert many.chips > few.chips
     assert many.performance["other"]["units_per_s"].mid == pytest.approx(3000.0)
+    full = re.search(r"at most (\S+) requests a second", " ".join(many.reasons))
+    assert full is not None
+    assert parse_count(full[1]) >= 0.995 * 3000.0 / 0.8  # printed to three digits
     late = answer("bge-m3", ttft_p99_s=0.001)
     assert not late.options
     assert {row.rule for row in late.rejected} >= {"slo"}

@@ -8,6 +8,7 @@ from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale
 from chipwise.decide.infrastructure import Site, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.other.answers import performance_object
+from chipwise.decide.serving.evaluate import FULLEST
 from chipwise.guide import grade
 from chipwise.units import CENT, Percentiles, finite, show_count, show_seconds, show_usd
 
@@ -85,8 +86,8 @@ def _latency(deployment: OtherDeployment) -> Latency:
 
 
 def _sizing(question: Question, deployment: OtherDeployment) -> Sizing:
-    """Instances by throughput: the load over what one instance can do."""
-    capacity = float(deployment.served.outcome.capacity_per_s) / deployment.base_instances
+    """Instances by throughput: the load over what one instance may be asked to do."""
+    capacity = FULLEST * float(deployment.served.outcome.capacity_per_s) / deployment.base_instances
     asked = float(deployment.served.outcome.requests_per_s)
     by_throughput = max(1, round(-(-asked // capacity))) if question.other.arrival.kind == "rate" else 1
     return Sizing(

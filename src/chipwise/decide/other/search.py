@@ -13,6 +13,7 @@ from chipwise.decide.other.deployment import OtherDeployment
 from chipwise.decide.other.served import Served
 from chipwise.decide.other.stands import cpu_stand, fed, stand_of
 from chipwise.decide.platforms import platforms_of
+from chipwise.decide.serving.evaluate import FULLEST
 from chipwise.perf.other.build import passes_of
 from chipwise.perf.other.load import Outcome, outcome
 from chipwise.units import show_seconds
@@ -99,6 +100,7 @@ def _judge(
     bar_s = demand.latency_p99_s
     late = np.asarray(tried.latency_p99_s) > (np.inf if bar_s is None else bar_s)
     late |= ~np.isfinite(np.asarray(tried.latency_p99_s))
+    late |= demand.arrival.rate_per_s > FULLEST * np.asarray(tried.capacity_per_s)
     if late.all():
         found.fail([instance], _late(tried, bar_s))
         return
@@ -128,7 +130,7 @@ def _memory_failure(stand: Stand, short_bytes: float) -> Failure:
 
 def _late(tried: Outcome, bar_s: float | None) -> Failure:
     best_s = float(np.min(np.asarray(tried.latency_p99_s)))
-    if bar_s is None or not np.isfinite(best_s):
+    if bar_s is None or not np.isfinite(best_s) or best_s <= bar_s:
         return Failure(
             stage="slo", distance=float("inf"), reason=f"{INSTANCES[-1]:.0f} of them do not carry the load",
             source="prediction", change="a lower rate or a faster size",
