@@ -20,6 +20,7 @@ from chipwise.audit.guide_check.figures import (
 )
 from chipwise.audit.guide_check.reasons import nothing_feasible
 from chipwise.audit.guide_check.sizes import (
+    apart,
     cheaper,
     exactly,
     feasible,
@@ -64,6 +65,7 @@ _OF_ITS_OPTIONS: dict[str, Part] = {
     "need": need,
     "amount": amount,
     "sold": sold,
+    "apart": apart,
     "cheaper": cheaper,
     "gpu": gpu,
     "scale": scale,

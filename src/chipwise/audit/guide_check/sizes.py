@@ -125,6 +125,32 @@ def _unsold(term: str, why: str, name: str) -> Difference:
     return reason("price" if offered else "region", name, term, None, why)
 
 
+def apart(words: Words, asked: Asked) -> Told:
+    """Prompts on one size, answers on another: an option's two pools stand on the sizes of the words, in that order."""
+    stages = [[pool["instance"] for pool in option.pools or ()] for option in asked.options]
+    wanted = [set(_named([word])) for word in words]
+    agrees = any(
+        len(found) == len(wanted) and all(name in names for name, names in zip(found, wanted, strict=True))
+        for found in stages
+    )
+    answer = tuple(
+        " then ".join(found) or f"{option.instance} does both"
+        for option, found in zip(asked.options, stages, strict=True)
+    )
+    differs = () if agrees else (*_together(asked.options), *why_none(words, asked))
+    return Told(answer=answer, agrees=agrees, differs=differs)
+
+
+def _together(options: Sequence[Option]) -> Iterator[Difference]:
+    """What an option says of pools that it does not have, or costs with those that it has."""
+    for option in options:
+        usd = option.cost.usd_per_hour
+        if usd is not None:
+            why = next((one for one in option.reasons if one.startswith("prefill and decode apart")), None)
+            pools = " and ".join(f"{pool['instances']} x {pool['instance']}" for pool in option.pools or ())
+            yield reason("price", option.instance, usd.mid, "USD/h", why or f"in pools of {pools}")
+
+
 def vendor(words: Words, asked: Asked) -> Told:
     """Whose chips: the verdict."""
     said = asked.advice.gpu_or_neuron["verdict"]
