@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,23 @@ IMAGE = Item(preset="vision", unit="image", image_px=224)
 TEXT = Item(preset="embed", unit="request", tokens=512)
 PICTURE = Item(preset="diffusion", unit="image", image_px=1024, denoising_steps=28)
 SOUND = Item(preset="transcribe", unit="audio-second", audio_s=30)
+
+
+YOLOS = {
+    "architectures": ["YolosForObjectDetection"],
+    "model_type": "yolos",
+    "hidden_size": 192,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 3,
+    "intermediate_size": 768,
+    "image_size": [800, 1333],
+    "patch_size": 16,
+    "num_channels": 3,
+    "num_detection_tokens": 100,
+    "qkv_bias": True,
+    "use_mid_position_embeddings": False,
+    "num_labels": 91,
+}
 
 
 def spec(**changes: Any) -> ModelSpec:
@@ -139,6 +158,12 @@ def test_speech_is_a_prompt_then_tokens_and_a_head_for_each() -> None:
 def test_native_size_of_images() -> None:
     assert native_image_px(load_model("vit-base")) == 224
     assert native_image_px(load_model("bge-m3")) is None
+
+
+def test_places_that_are_no_square_stand_for_one_of_as_many(tmp_path: Path) -> None:
+    """800 x 1,333 in patches of 16: 50 x 83 = 4,150 places, and 100 of detections: 65 x 65 at the most."""
+    (tmp_path / "config.json").write_text(json.dumps(YOLOS), encoding="utf-8")
+    assert native_image_px(load_model(str(tmp_path))) == 65 * 16
 
 
 def resnet18(classes: int) -> ModelSpec:

@@ -103,7 +103,7 @@ def _published_passes(model: ModelSpec, item: Item, published: Convolutions) -> 
 def native_image_px(model: ModelSpec) -> int | None:
     """Edge of the images that a model was trained on; None where neither positions nor publications say it.
 
-    Square images: `patch * sqrt(positions - class tokens)`.
+    `patch * sqrt(positions - class tokens)`; where the places are no square, a square of as many whole ones.
     """
     published = convolutions_of(model)
     if published is not None:
@@ -114,8 +114,7 @@ def native_image_px(model: ModelSpec) -> int | None:
     if patch_px is None or rows is None or not layers:
         return None
     edges = (math.isqrt(count) for count in (rows, rows - 1, rows - 2) if count > 0 and math.isqrt(count) ** 2 == count)
-    edge = next(edges, None)
-    return None if edge is None else edge * patch_px
+    return next(edges, math.isqrt(rows)) * patch_px
 
 
 def _vision_part(model: ModelSpec) -> tuple[tuple[Layer, ...], tuple[Weight, ...]]:
