@@ -113,8 +113,11 @@ def checkpoint_effect(*, size_bytes: float, clients: int, interval_s: float | No
     each = size_bytes / clients
     least = {name: show_seconds(each / storage()[f"client_{name}"]) for name in ("gds", "efa", "ena")}
     ways = f"{least['gds']} by GDS, {least['efa']} by EFA alone, {least['ena']} by ENA"
-    share = f" every {show_seconds(interval_s)}, {write_s / interval_s:.1%} of the time" if interval_s else ""
-    counted = f"counted here is {show_seconds(write_s)}{share}, at the rate measured of a client of a small file system"
+    often = f", every {show_seconds(interval_s)}" if interval_s else ""
+    counted = (
+        f"counted here are {show_seconds(write_s)} of writing{often}, at the rate measured of a client of a small "
+    )
+    counted += "file system; training stands only while its states are copied to host memory, where that holds them"
     words = f"a checkpoint of {show_bytes(size_bytes)} from {clients} instances takes at least {ways}: {counted}"
     return Effect(words=words, source=FSX)
 
