@@ -93,12 +93,20 @@ def _training(question: Question, advice: Advice) -> dict[str, Any]:
         f"# option {option.rank}: {option.engine} on {option.instances} x {option.instance}: 100 steps with "
         f"tp={option.parallelism.tp} pp={option.parallelism.pp} dp={option.parallelism.dp} "
         f"micro-batch {option.settings['micro_batch']}, global batch {run.global_batch:.0f}, "
-        f"sequence {run.seq_len:.0f}, recompute {option.settings['recompute']}, shard {option.settings['shard']}; "
-        "read tokens/s, MFU and peak memory of the last 50"
+        f"{_measures(option)}, recompute {option.settings['recompute']}, shard {option.settings['shard']}; "
+        f"read {'token' if run.sample is None else 'sample'}s/s, MFU and peak memory of the last 50"
         for option in advice.options
     ]
     bars = ["within the deadline" if run.deadline_s else "", "within the budget" if question.budget_usd else ""]
     return {"commands": commands, "decide_by": "; ".join([*filter(None, bars), f"then {question.order_by}"])}
+
+
+def _measures(option: Option) -> str:
+    """What goes in at a time: a sequence's tokens, or the sizes of a sample."""
+    sizes = {name: option.settings[name] for name in ("image_px", "frames", "audio_s") if name in option.settings}
+    if "seq_len" in option.settings:
+        return f"sequence {option.settings['seq_len']}"
+    return ", ".join(f"{name} {value:g}" for name, value in sizes.items()) or "a row a sample"
 
 
 def _start(question: Question, option: Option, role: str = "") -> list[str]:

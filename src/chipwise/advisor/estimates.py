@@ -85,7 +85,7 @@ def _training(model: ModelSpec, request: EstimateRequest) -> dict[str, Any]:
         "config": found["config"],
         "serving": None,
         "training": found["training"],
-        "other": None,
+        "other": found["other"],
         "memory": found["memory"],
         "watts": None,
         "evidence": found["evidence"],

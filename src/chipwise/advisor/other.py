@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import Target, platform_for
-from chipwise.advisor.whole import class_of, made_for
+from chipwise.advisor.whole import WHOLE, class_of, made_for
 from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
 from chipwise.decide.other.answers import memory_object, performance_object
@@ -22,7 +22,7 @@ from chipwise.perf.other.facts import pipeline_of
 from chipwise.perf.other.load import Arrival, outcome
 from chipwise.perf.other.passes import Item
 from chipwise.precision import format_facts
-from chipwise.workload import Given, ModelHints, OtherWorkload, WorkloadRequest, resolve_workload
+from chipwise.workload import Given, ModelHints, OtherWorkload, WorkloadRequest, as_json, resolve_workload
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import EstimateRequest, SizeRequest
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 MANY_ITEMS = frozenset({"recommend", "tabular"})
 """Presets of which one request is many items: `--batch` counts those."""
+SAMPLED = WHOLE - {"encoder"}
+"""Classes that are trained on samples: a text encoder is trained on tokens."""
+MEASURES = ("image_size", "frames", "audio_s")
 
 
 def fitted(workload: OtherWorkload, model: ModelSpec) -> OtherWorkload:
@@ -73,6 +76,19 @@ def _filmed(workload: OtherWorkload, video: Video) -> OtherWorkload:
     found = replace(found, latency_p99_s=None)
     stated = workload.load.origin != "preset" or (workload.users and workload.users.origin != "preset")
     return found if stated else replace(found, load=Given(value="offline", origin="model"), users=None)
+
+
+def sample_of(model: ModelSpec, wish: WorkloadRequest) -> tuple[Item, dict[str, dict[str, Any]]] | None:
+    """What one training sample is, and its sizes as `workload` prints them; None of a model trained on tokens.
+
+    A sample is what a request of the model's own preset is, of the sizes that the user said or the model was made for.
+    """
+    if class_of(model) not in SAMPLED:
+        return None
+    sizes = WorkloadRequest(image_size=wish.image_size, frames=wish.frames, audio_s=wish.audio_s)
+    workload = _resolved(model, sizes)
+    shown = {name: value for name, value in as_json(workload).items() if name in ("unit", *MEASURES)}
+    return replace(item_of(workload), batch=1.0, taught=True), shown
 
 
 def other_demand(workload: OtherWorkload) -> OtherDemand:

@@ -10,7 +10,7 @@ from chipwise.advisor.availability import availability_warnings, check_availabil
 from chipwise.advisor.benchmark import benchmark_object
 from chipwise.advisor.models import model_object
 from chipwise.advisor.names import checked
-from chipwise.advisor.other import engines_named, fitted, other_demand
+from chipwise.advisor.other import engines_named, fitted, other_demand, sample_of
 from chipwise.advisor.places import region_warnings, weighed
 from chipwise.advisor.tenants import (
     for_tenants,
@@ -98,13 +98,17 @@ def asked_alone(request: Request, catalog: Catalog) -> Asked:
     _check_run(request, workload)
     if isinstance(workload, OtherWorkload):
         workload = fitted(workload, model)
+    demand, sizes = _demand(workload), {}
+    sample = sample_of(model, _wish(request)) if isinstance(demand, TrainingDemand) else None
+    if sample is not None and isinstance(demand, TrainingDemand):
+        demand, sizes = replace(demand, sample=sample[0]), sample[1]
     question = Question(
         model=model,
-        demand=_demand(workload),
+        demand=demand,
         policy=_policy(request, workload, known_regions(catalog.regions, request.regions)),
         catalog=catalog,
         engines=engines_named(request.engine) if isinstance(workload, OtherWorkload) else engines_of(request.engine),
-        workload={**as_json(workload), **workload_entries(request)},
+        workload={**as_json(workload), **sizes, **workload_entries(request)},
         purpose=workload.preset.value,
         budget_usd=workload.budget_usd.value if workload.budget_usd else None,
         engine_named=request.engine,
@@ -236,7 +240,7 @@ def training_demand(workload: TrainingWorkload) -> TrainingDemand:
     return TrainingDemand(
         method=workload.method.value,
         tokens=tokens,
-        seq_len=float(workload.seq_len.value),
+        seq_len=float(workload.seq_len.value) if workload.seq_len else 1.0,
         global_batch=float(workload.global_batch.value),
         micro_batch=workload.micro_batch.value if asked["micro_batch"] == "user" else None,
         optimizer=workload.optimizer.value,

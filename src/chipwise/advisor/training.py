@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from chipwise.advisor.layout import Target, platform_for
+from chipwise.advisor.other import sample_of
+from chipwise.advisor.whole import class_of
 from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Policy, Question, TrainingDemand
-from chipwise.decide.training.answers import Row, memory_object, training_object
+from chipwise.decide.training.answers import Row, memory_object, other_object, training_object
 from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
+from chipwise.decide.training.option import sizes_of
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import Way, trial
 from chipwise.engines import load_engine
@@ -55,6 +58,7 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     return {
         "memory": memory,
         "training": training_object(row) if memory["fits"] else None,
+        "other": other_object(row) if memory["fits"] else None,
         "evidence": found.evidence(0),
         "config": {
             **_config(model, way, scheme, demand, mode),
@@ -82,18 +86,25 @@ def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> Trainin
         lora_rank=asked.lora_rank if method in {"lora", "qlora", "dora"} else None,
         isl=getattr(request, "isl_tokens", None) if method in GENERATING else None,
         osl=getattr(request, "osl_tokens", None) if method in GENERATING else None,
+        image_size=getattr(request, "image_size", None),
+        frames=getattr(request, "frames", None),
+        audio_s=getattr(request, "audio_s", None),
     )
-    workload = resolve_workload(wish, ModelHints(architecture=None, max_context_tokens=model.max_context_tokens))
+    hints = ModelHints(architecture=class_of(model), max_context_tokens=model.max_context_tokens)
+    workload = resolve_workload(wish, hints)
     if not isinstance(workload, TrainingWorkload):
         raise InputError(f"{method} is no training method", why="it trains nothing", fix="--method lora")
+    sample = sample_of(model, wish)
+    recompute = asked.recompute or DEFAULT_RECOMPUTE
     return TrainingDemand(
         method=method,
         tokens=1.0,
-        seq_len=float(workload.seq_len.value),
+        seq_len=float(workload.seq_len.value) if workload.seq_len else 1.0,
         global_batch=float(workload.global_batch.value),
         micro_batch=workload.micro_batch.value,
         optimizer=workload.optimizer.value,
-        recompute=workload.recompute.value,
+        recompute=workload.recompute.value if sample is None else recompute,
+        sample=sample[0] if sample else None,
         shard=asked.shard,
         lora_rank=workload.lora_rank.value if workload.lora_rank else 16,
         isl_tokens=float(workload.isl.value) if workload.isl else None,
@@ -167,7 +178,7 @@ def _config(model: ModelSpec, way: Way, scheme: Scheme, demand: TrainingDemand, 
         "shard": scheme.shard,
         "recompute": mode,
         "optimizer": demand.optimizer,
-        "seq_len": round(demand.seq_len),
+        **({"seq_len": round(demand.seq_len)} if demand.sample is None else sizes_of(demand.sample)),
         "micro_batch": way.micro_batch,
         "global_batch": round(demand.global_batch),
     }

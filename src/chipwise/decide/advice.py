@@ -47,10 +47,12 @@ class Run:
 
     duration_s: Range
     chip_hours: Range
-    tokens: float
+    tokens: float | None
     checkpoint_bytes: float
     checkpoint_interval_s: float | None
     interruption_cost_usd: Range | None
+    samples: float | None = None
+    """Where the model is trained on images, clips or rows rather than tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,9 @@ class Demand:
 class TrainingDemand:
     """A run and its bars. `tokens` are those of all passes, `global_batch` counts sequences a step.
 
+    `sample` is there where the model is no language model: what one sample is. A sequence is then a sample of one
+    token, so that `tokens` counts samples.
+
     `recompute` and `micro_batch` left None are tried. `isl_tokens`, `osl_tokens` and `group` describe what a
     reinforcement method generates: `group` answers a prompt. `roles` says where its other models are: beside the one
     that is trained, with generation in turn or beside it too, or apart on other devices.
@@ -59,6 +62,7 @@ class TrainingDemand:
     deadline_s: float | None = None
     offload: str = "none"
     roles: str = "in-turn"
+    sample: Item | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from chipwise.memory.terms import cache_bytes_per_sequence, cache_bytes_per_toke
 from chipwise.memory.training_activations import activation_bytes, held_format
 from chipwise.memory.training_job import TrainingJob, TrainingLayout, training_shards
 from chipwise.memory.training_recipes import Fitted, Optimizer, Recipe, fitted, optimizer_of, recipe_of
+from chipwise.memory.training_samples import SampleCounts, sample_bytes
 from chipwise.memory.training_shapes import (
     ELEMENT_BYTES,
     DeviceParams,
@@ -42,7 +43,10 @@ class RolesInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemoryInput:
-    """A job of `model` laid out on devices; `recipe` and `fitted` beat what the tables hold (calibration only)."""
+    """A job of `model` laid out on devices; `recipe` and `fitted` beat what the tables hold (calibration only).
+
+    `sample` is there where the model is no language model: what one sample of a micro-batch counts.
+    """
 
     model: ModelSpec
     layout: TrainingLayout
@@ -50,6 +54,7 @@ class TrainingMemoryInput:
     roles: RolesInput = field(default_factory=RolesInput)
     recipe: Recipe | None = None
     fitted: Fitted | None = None
+    sample: SampleCounts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +191,50 @@ def _adapter_bytes(shards: LayerShards, given: TrainingMemoryInput, optimizer: O
     The low-rank ones are held in fp32, copies of embedding and head in bf16. DoRA's magnitudes are lost in rounding.
     """
     job = given.job
-    weights, gradients, states = shard_counts(given.layout.shard, _shard_widths(given.layout)[0])
-    moments = (optimizer.moments * ADAPTER_BYTES + optimizer.state_bytes) * (1.0 - optimizer.on_host) / states
     copies = embedding_params(shards) if job.adapter.train_embeddings else 0.0
-    return adapter_params(shards, job.adapter) * (ADAPTER_BYTES / weights + ADAPTER_BYTES / gradients + moments) + (
-        copies * (ELEMENT_BYTES / weights + ELEMENT_BYTES / gradients + moments)
+    widths = shard_counts(given.layout.shard, _shard_widths(given.layout)[0])
+    return _held(adapter_params(shards, job.adapter), ADAPTER_BYTES, widths, optimizer) + _held(
+        copies, ELEMENT_BYTES, widths, optimizer
+    )
+
+
+def _held(params: Number, width_bytes: float, widths: tuple[Number, Number, Number], optimizer: Optimizer) -> Number:
+    """Weights and gradients of a width and fp32 moments of so many parameters, each kind over its shards."""
+    weights, gradients, states = widths
+    moments = (optimizer.moments * ADAPTER_BYTES + optimizer.state_bytes) * (1.0 - optimizer.on_host) / states
+    return params * (width_bytes / weights + width_bytes / gradients + moments)
+
+
+def _sample_memory(
+    counts: SampleCounts, given: TrainingMemoryInput, recipe: Recipe, numbers: Fitted
+) -> TrainingMemory:
+    """A step of a model that is trained on samples: tables dealt over the devices, all else copied or sharded."""
+    layout, job, optimizer = given.layout, given.job, optimizer_of(given.job)
+    widths = shard_counts(layout.shard, layout.replicas)
+    dealt: tuple[Number, Number, Number] = (layout.replicas, np.inf, layout.replicas)
+    if job.adapts:
+        frozen = (counts.params / widths[0] + counts.table_params / dealt[0]) * bytes_per_param(held_format(job))
+        own = StateBytes(weights_bytes=frozen, gradients_bytes=0.0, optimizer_bytes=0.0)
+    else:
+        dense = state_bytes(params=counts.params, recipe=recipe, optimizer=optimizer, shards=widths)
+        tables = state_bytes(params=counts.table_params, recipe=recipe, optimizer=optimizer, shards=dealt)
+        own = StateBytes(
+            weights_bytes=dense.weights_bytes + tables.weights_bytes,
+            gradients_bytes=dense.gradients_bytes,
+            optimizer_bytes=dense.optimizer_bytes + tables.optimizer_bytes,
+        )
+    held, gathered = sample_bytes(counts, job, layout)
+    return TrainingMemory(
+        weights_bytes=own.weights_bytes * (0.0 if job.offload == "optimizer+weights" else 1.0),
+        gradients_bytes=own.gradients_bytes,
+        optimizer_bytes=own.optimizer_bytes * (0.0 if job.offload != "none" else 1.0),
+        activations_bytes=held,
+        adapters_bytes=_held(counts.adapter_params(job), ADAPTER_BYTES, widths, optimizer) if job.adapts else 0.0,
+        cache_bytes=0.0,
+        overhead_bytes=numbers.process_bytes
+        + numbers.group_bytes * (np.asarray(layout.devices) > 1)
+        + numbers.slack_fraction * held
+        + gathered * recipe.gather_bytes,
     )
 
 
@@ -240,6 +284,7 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
 
     weights + gradients + optimizer states, each over the devices that share it, + activations at their peak +
     what the framework, its buffers and its allocator take. Adapters hold their own states, the frozen base none.
+    A model that is no language model is counted by its samples.
 
     Returns:
         Terms of the broadcast shape of the layout's and the job's numbers.
@@ -249,6 +294,8 @@ def training_memory(given: TrainingMemoryInput) -> TrainingMemory:
     """
     layout, job = given.layout, given.job
     recipe, optimizer, numbers = given.recipe or recipe_of(job), optimizer_of(job), given.fitted or fitted()
+    if given.sample is not None:
+        return _sample_memory(given.sample, given, recipe, numbers)
     shards = training_shards(given.model, layout)
     params = device_params(shards)
     activations = activation_bytes(shards, layout, job, recipe, numbers)

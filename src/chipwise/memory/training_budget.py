@@ -72,9 +72,10 @@ def size_training(
 
 def _changed(given: TrainingMemoryInput) -> Iterator[tuple[str, str, TrainingMemoryInput]]:
     layout, job = given.layout, given.job
-    if job.fused_loss is not True:
+    tokens, adaptable = given.sample is None, given.sample is None or given.sample.adapter_params_per_rank > 0
+    if job.fused_loss is not True and tokens:
         yield "fuse the loss with the head", "nothing: logits are made in chunks", _job(given, fused_loss=True)
-    if job.recompute == "none":
+    if job.recompute == "none" and tokens:
         yield "recompute selectively", "under 5 % more time", _job(given, recompute="selective")
     if job.recompute != "full":
         yield "recompute every layer", "about a third more compute", _job(given, recompute="full")
@@ -87,6 +88,7 @@ def _changed(given: TrainingMemoryInput) -> Iterator[tuple[str, str, TrainingMem
     if not job.adapts:
         yield "8-bit optimizer states", "slightly noisier updates", _job(given, optimizer="adamw-8bit")
         yield "hold optimizer states on the host", "seconds a step over PCIe", _job(given, offload="optimizer")
+    if not job.adapts and adaptable:
         yield "train adapters only (LoRA)", "not a full fine-tune", _job(given, method="lora", trainer=None)
     if job.method == "lora":
         yield "hold the base in 4 bits (QLoRA)", "slower steps, small loss of quality", _job(given, method="qlora")

@@ -14,6 +14,7 @@ from chipwise.parallelism import LayerShards, Number
 from chipwise.perf.training_coefficients import TrainingCoefficients
 from chipwise.perf.training_communication import Fabric, MicroCommunication, gradient_sync_s, micro_communication
 from chipwise.perf.training_operators import Extra, Seconds, micro_batch_seconds
+from chipwise.perf.training_samples import Sampled, sample_communication, sample_flops, sample_seconds
 from chipwise.perf.training_work import backward_factor, forward_work, model_flops, stage_layers
 
 OPTIMIZER_PASSES = 2.0
@@ -37,7 +38,8 @@ class TrainingInput:
     """A job laid out on hardware.
 
     `tokens_per_sequence` is the mean where sequences are padded to `job.seq_len`; `recomputed_fraction` of the layers
-    are recomputed under full recomputation.
+    are recomputed under full recomputation. `sample` is there where the model is no language model: a sequence is then
+    a sample, and has one token.
     """
 
     model: ModelSpec
@@ -49,6 +51,7 @@ class TrainingInput:
     rollout: Rollout | None = None
     tokens_per_sequence: Number | None = None
     recomputed_fraction: Number = 1.0
+    sample: Sampled | None = None
 
     @property
     def again_fraction(self) -> Number:
@@ -58,6 +61,8 @@ class TrainingInput:
     @property
     def spread_factor(self) -> Number:
         """What a time is multiplied and divided by for its range."""
+        if self.sample is not None:
+            return self.sample.spread_factor
         return self.coefficients.spread(mixture=any(layer.experts for layer in self.model.layers))
 
     @property
@@ -190,6 +195,8 @@ def step_arrays(given: TrainingInput) -> TrainingArrays:
         Rates of the whole run; `tokens_per_s` counts tokens of sequences, padding aside where the mean is known.
     """
     layout, job = given.layout, given.job
+    if given.sample is not None:
+        return _sample_arrays(given, given.sample)
     recipe = recipe_of(job)
     shards = training_shards(given.model, layout)
     busy = micro_batch_seconds(
@@ -203,7 +210,23 @@ def step_arrays(given: TrainingInput) -> TrainingArrays:
     whole = micro_communication(
         shards=shards, layout=layout, job=job, fabric=given.fabric, passes=2.0 + given.again_fraction
     )
-    return _rates(given, shards, _terms(given, busy, whole, _trained(shards, job), recipe))
+    flops = model_flops(shards=shards, layout=layout, job=job)
+    return _rates(given, flops, _terms(given, busy, whole, _trained(shards, job), recipe))
+
+
+def _sample_arrays(given: TrainingInput, sample: Sampled) -> TrainingArrays:
+    """The same of a model that is trained on samples: nothing is split, so that nothing but dp and gathering waits."""
+    job = given.job
+    busy = sample_seconds(
+        sample=sample,
+        job=job,
+        hardware=given.fabric.hardware,
+        coefficients=given.coefficients,
+        extra=Extra(again_fraction=given.again_fraction),
+    )
+    whole = sample_communication(sample=sample, job=job, layout=given.layout, fabric=given.fabric)
+    trained = DeviceParams(dense=sample.counts.trained_params(job), expert=0.0, outer=0.0)
+    return _rates(given, sample_flops(sample, job), _terms(given, busy, whole, trained, recipe_of(job)))
 
 
 def _terms(
@@ -255,13 +278,13 @@ def term_seconds(terms: StepTerms) -> dict[str, Number]:
     return {one.name: getattr(terms, one.name) for one in fields(terms)}
 
 
-def _rates(given: TrainingInput, shards: LayerShards, terms: StepTerms) -> TrainingArrays:
+def _rates(given: TrainingInput, micro_flops: Number, terms: StepTerms) -> TrainingArrays:
     layout, job = given.layout, given.job
     step = sum(term_seconds(terms).values(), start=0.0)
     samples = job.micro_batch * job.micro_batches * layout.dp
     real = job.seq_len if given.tokens_per_sequence is None else given.tokens_per_sequence
     chips = layout.devices / given.devices_per_chip
-    flops = model_flops(shards=shards, layout=layout, job=job) * job.micro_batches * layout.dp
+    flops = micro_flops * job.micro_batches * layout.dp
     peak = given.fabric.hardware.attention_flops_per_s * layout.devices
     again = 1.0 + given.again_fraction / (1.0 + backward_factor(job))
     mfu = flops / step / peak

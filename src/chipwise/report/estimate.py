@@ -41,7 +41,7 @@ def _blocks(answer: Answer) -> Iterator[Block]:
     yield Heading(line=line(verdict, dim(f"  {answer['evidence']}")), level=1)
     yield Text(line=_config(answer["config"]))
     for kind, rows in _SPEED.items():
-        if answer[kind]:
+        if answer[kind] and not (kind == "other" and answer["training"]):  # the same rate, in the model's own unit
             yield Heading(line=line(kind.capitalize() if kind != "other" else "Speed"))
             yield Pairs(rows=tuple(rows(answer[kind])), indent=1)
             yield from _terms(answer[kind])

@@ -70,7 +70,7 @@ def _speed(option: Answer, workload: Answer) -> Iterator[Block]:
     if performance.get("training"):
         yield Pairs(rows=tuple(step_rows(performance["training"], option["rating_mfu"])), indent=1)
         yield step_bar(performance["training"], indent=1)
-    if performance.get("other"):
+    elif performance.get("other"):
         yield Pairs(rows=(("speed", _units(performance["other"])),), indent=1)
     if option["run"]:
         yield Pairs(rows=tuple(run_rows(option["run"], workload)), indent=1)

@@ -84,7 +84,7 @@ def _side_by_side(options: list[Answer]) -> Table:
     """One row an option; a training run is told by its step and its end, serving by its latency."""
     trains = any(option["performance"].get("training") for option in options)
     whole = any(option["performance"].get("other") for option in options)
-    own = _RUNS if trains else _answers(options) if whole else _SERVES
+    own = _runs(options) if trains else _answers(options) if whole else _SERVES
     laid = "split" if trains else f"replicas {TIMES} split"
     named = tuple(Column(title=title) for title in ("#", "size", laid))
     figures = tuple(Column(title=title, right=True) for title, _ in own)
@@ -135,6 +135,13 @@ def _each(figures: Answer | None, scale: float) -> str:
     return UNKNOWN if figures is None else show_usd(figures["mid"] * scale)
 
 
+def _runs(options: list[Answer]) -> tuple[Shown, ...]:
+    """Tokens a second, or samples where the model reads no tokens."""
+    tokens = any((option["performance"].get("training") or {}).get("tokens_per_s") for option in options)
+    counted = ("tok/s", "tokens_per_s") if tokens else ("samples/s", "samples_per_s")
+    return ((counted[0], lambda option: _step(option, counted[1], amount)), *_RUNS)
+
+
 _PRICE: Shown = ("$/h", lambda option: _mid(option["cost"]["usd_per_hour"], show_usd))
 _SERVES: tuple[Shown, ...] = (
     ("TTFT p99", lambda option: _p99(option, "ttft_s")),
@@ -148,7 +155,6 @@ _ANSWERS: tuple[Shown, ...] = (
     _PRICE,
 )
 _RUNS: tuple[Shown, ...] = (
-    ("tok/s", lambda option: _step(option, "tokens_per_s", amount)),
     ("MFU", lambda option: _step(option, "mfu_fraction", share)),
     ("run", lambda option: _mid((option["run"] or {}).get("duration_s"), show_seconds)),
     _PRICE,

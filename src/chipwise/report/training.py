@@ -71,14 +71,16 @@ def _drawn(bound_by: str | None) -> _Kind:
 
 
 def step_rows(training: Answer, mfu_grade: str | None = None) -> Iterator[tuple[str, Line]]:
-    """The step, its tokens, how busy the chips are and what they wait for."""
+    """The step, its tokens or samples, how busy the chips are and what they wait for."""
     yield "step", seconds(training["step_s"])
     tokens, per_chip = training["tokens_per_s"], training["tokens_per_s_per_chip"]
-    yield "tokens", join([rate(tokens, "tok/s"), () if per_chip == tokens else rate(per_chip, "a chip")])
+    if tokens is not None:
+        yield "tokens", join([rate(tokens, "tok/s"), () if per_chip == tokens else rate(per_chip, "a chip")])
     model, hardware = training["mfu_fraction"], training["hfu_fraction"]
     busy = join([percent(model), graded(mfu_grade)], "  ")
     yield "MFU", busy if hardware == model else join([busy, line(dim("HFU "), *percent(hardware))])
-    yield "samples", rate(training["samples_per_s"], "a second")
+    samples, each = training["samples_per_s"], training.get("samples_per_s_per_chip")
+    yield "samples", join([rate(samples, "a second"), rate(each, "a chip") if each and each != samples else ()])
     yield "communication", _waits(training["communication_efficiency"])
     yield "pipeline bubble", line(maybe(training["pipeline_bubble_fraction"], share), dim(" of the step"))
 
@@ -98,7 +100,8 @@ def _waits(efficiency: Answer) -> Line:
 def run_rows(run: Answer, workload: Answer) -> Iterator[tuple[str, Line]]:
     """How long the run takes, against the deadline; its checkpoints, and what interruptions cost."""
     deadline_s = (workload.get("deadline_s") or {}).get("value")
-    took = join([seconds(run["duration_s"]), line(f"{show_count(run['tokens'])} tokens")])
+    counted = ("tokens", run["tokens"]) if run["tokens"] is not None else ("samples", run["samples"])
+    took = join([seconds(run["duration_s"]), line(f"{show_count(counted[1])} {counted[0]}")])
     yield "run", join([took, within(run["duration_s"], deadline_s, show_seconds)])
     yield "chip-hours", spread(run["chip_hours"], amount)
     every = maybe(run["checkpoint_interval_s"], show_seconds)

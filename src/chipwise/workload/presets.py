@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,9 @@ from chipwise.facts import read_rows
 
 DATA = Path(__file__).parent / "data"
 PRESET_COLUMNS = ("preset", "key", "value", "unit", "kind", "why", "source", "where", "read_on")
+SAMPLE_COLUMNS = (
+    "architecture", "presets", "key", "value", "unit", "kind", "why", "source", "where", "read_on",
+)  # fmt: skip
 GOAL_COLUMNS = ("name", "aliases", "kinds", "metric", "direction", "bar", "title", "source", "where")
 Kind = Literal["serving", "training", "other"]
 Number = int | float
@@ -87,6 +90,39 @@ def load_preset(name: str) -> Preset:
     if found is None:
         raise UnknownNameError("preset", name, _presets(), listing="known: " + ", ".join(_presets()))
     return found
+
+
+def sampled_preset(preset: Preset, architecture: str | None) -> Preset | None:
+    """A training preset for a class of models that reads no tokens: its own samples, batch and optimizer.
+
+    None where the class is trained on tokens.
+
+    Raises:
+        InputError: nobody trains that class so.
+
+    >>> run = sampled_preset(load_preset("pretrain"), "cnn")
+    >>> run.number("samples"), run.number("epochs"), run.text("optimizer")
+    (1281167.0, 90.0, 'sgd-momentum')
+    """
+    rows = [row for row in _samples() if row["architecture"] == architecture]
+    if not rows:
+        return None
+    own = {row["key"]: _value(row) for row in rows if preset.name in row["presets"].split()}
+    if "samples" not in own:
+        known = sorted({name for row in rows for name in row["presets"].split()})
+        raise InputError(
+            f"--for {preset.name} does not go with a model of class {architecture}",
+            why="it adapts attention, or prefers one text to another",
+            fix="--for " + " or ".join(known),
+        )
+    return replace(preset, values=MappingProxyType({**preset.values, **own}))
+
+
+@cache
+def _samples() -> tuple[Mapping[str, str], ...]:
+    return tuple(
+        dict(zip(SAMPLE_COLUMNS, row, strict=True)) for _, row in read_rows(DATA / "samples.csv", SAMPLE_COLUMNS)
+    )
 
 
 def goals() -> tuple[Goal, ...]:

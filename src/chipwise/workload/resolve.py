@@ -19,6 +19,10 @@ _TRAINING_ONLY = (
 _SERVING_ONLY = ("tpot_p99_s", "throughput_tokens_per_s", "prefix_hit_fraction", "lengths", "osl")
 _ANSWERS_ONLY = ("ttft_p99_s", "latency_p99_s", "users", "think_s", "rate_per_s", "offline", "batch")
 _MEDIA_ONLY = ("image_size", "steps", "frames", "audio_s")
+_SAMPLES_ONLY = {
+    "vision": ("image_size",), "cnn": ("image_size",), "diffusion": ("image_size", "frames"), "audio": ("audio_s",),
+}  # fmt: skip
+"""What a training sample of a class measures."""
 _REFUSED: dict[Kind, tuple[tuple[str, ...], str]] = {
     "serving": ((*_TRAINING_ONLY, *_MEDIA_ONLY), "a model that streams tokens has no such setting"),
     "other": ((*_TRAINING_ONLY, *_SERVING_ONLY), "one answer a request: no token stream and no run"),
@@ -52,7 +56,7 @@ def resolve_workload(request: WorkloadRequest, hints: ModelHints | None = None) 
     known = hints or ModelHints()
     check_ranges(request)
     preset = _preset(request, known)
-    _check_flags(request, preset)
+    _check_flags(request, preset, known.architecture)
     named = request.goal or str(preset.values["goal"].value)
     goals = tuple(goal.name for goal in parse_goals(named, preset.kind))
     chosen: Given[tuple[str, ...]] = Given(value=goals, origin="user" if request.goal else "preset")
@@ -156,8 +160,10 @@ def _default(hints: ModelHints) -> Preset:
     )
 
 
-def _check_flags(request: WorkloadRequest, preset: Preset) -> None:
+def _check_flags(request: WorkloadRequest, preset: Preset, architecture: str | None) -> None:
     refused, why = _REFUSED[preset.kind]
+    if preset.kind == "training":
+        refused = tuple(name for name in refused if name not in _SAMPLES_ONLY.get(architecture or "", ()))
     wrong = [name for name in refused if said(request, name)]
     if wrong:
         raise InputError(

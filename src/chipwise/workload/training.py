@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import cast
 
 from chipwise.errors import InputError
-from chipwise.workload.presets import Preset
+from chipwise.workload.presets import Preset, sampled_preset
 from chipwise.workload.types import Given, Method, ModelHints, TrainingWorkload, WorkloadRequest
-from chipwise.workload.values import number, text, whole
+from chipwise.workload.values import flag, number, said, text, whole
 
 METHODS: tuple[Method, ...] = ("pretrain", "full-ft", "lora", "qlora", "dpo", "ppo", "grpo")
 _GENERATES = frozenset({"ppo", "grpo"})
@@ -20,12 +21,16 @@ def resolve_training(
     """The run that is asked for.
 
     Tokens are the user's, else the preset's, else `tokens a parameter x active parameters` (compute-optimal
-    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`.
+    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`. A model that reads no
+    tokens is trained on samples, which the user's `tokens` then count.
 
     Raises:
         InputError: a sequence longer than the model takes, a batch smaller than the micro-batch,
-            lengths of answers for a method that generates none.
+            lengths of answers for a method that generates none, a sequence of a model that reads none.
     """
+    own = sampled_preset(preset, hints.architecture)
+    if own is not None:
+        return _on_samples(request, own, goals)
     method = cast("Given[Method]", text(request.method, preset, "method"))
     if method.value not in _GENERATES and (request.isl is not None or request.osl is not None):
         raise InputError(
@@ -34,23 +39,51 @@ def resolve_training(
             fix="give --seq-len (or --context)",
         )
     seq_len = _sequence(request, preset, hints)
-    micro_batch = whole(request.micro_batch, preset, "micro_batch") or Given(value=1, origin="preset")
+    return replace(
+        _run(request, preset, goals),
+        tokens=_tokens(request, preset, hints),
+        seq_len=seq_len,
+        global_batch=_global_batch(request, preset.number("global_batch_tokens"), seq_len.value),
+        isl=whole(request.isl, preset, "isl"),
+        osl=whole(request.osl, preset, "osl"),
+        group=whole(None, preset, "group"),
+    )
+
+
+def _on_samples(request: WorkloadRequest, preset: Preset, goals: Given[tuple[str, ...]]) -> TrainingWorkload:
+    for name, why in (("seq_len", "a sample is an image, a clip or a row"), ("isl", "nothing is generated")):
+        if said(request, name) or (name == "isl" and said(request, "osl")):
+            raise InputError(
+                f"{flag(name)} does not go with this model", why=f"it is trained on no tokens: {why}", fix="leave it out"
+            )
+    if request.recompute == "selective":
+        raise InputError(
+            "--recompute selective does not go with this model",
+            why="what is selected are parts of a language model's layers",
+            fix="--recompute none or full",
+        )
+    return replace(
+        _run(request, preset, goals),
+        samples=whole(request.tokens, preset, "samples"),
+        global_batch=_global_batch(request, preset.number("global_batch"), 1),
+    )
+
+
+def _run(request: WorkloadRequest, preset: Preset, goals: Given[tuple[str, ...]]) -> TrainingWorkload:
+    """What every run has, whatever it is trained on."""
     return TrainingWorkload(
         preset=Given(value=preset.name, origin="user" if request.preset or request.method else "model"),
         goals=goals,
-        method=method,
-        tokens=_tokens(request, preset, hints),
+        method=cast("Given[Method]", text(request.method, preset, "method")),
+        tokens=None,
         epochs=number(request.epochs, preset, "epochs") or Given(value=1.0, origin="preset"),
-        seq_len=seq_len,
-        global_batch=_global_batch(request, preset, seq_len.value, micro_batch.value),
-        micro_batch=micro_batch,
+        seq_len=None,
+        global_batch=Given(value=1, origin="preset"),
+        micro_batch=whole(request.micro_batch, preset, "micro_batch") or Given(value=1, origin="preset"),
         optimizer=text(request.optimizer, preset, "optimizer") or Given(value="adamw", origin="preset"),
         recompute=text(request.recompute, preset, "recompute") or Given(value="none", origin="preset"),
         shard=text(request.shard, preset, "shard"),
         lora_rank=whole(request.lora_rank, preset, "lora_rank"),
-        isl=whole(request.isl, preset, "isl"),
-        osl=whole(request.osl, preset, "osl"),
-        group=whole(None, preset, "group"),
         deadline_s=number(request.deadline_s, preset, "deadline_s"),
         budget_usd=number(request.budget_usd, preset, "budget_usd"),
     )
@@ -93,7 +126,9 @@ def _sequence(request: WorkloadRequest, preset: Preset, hints: ModelHints) -> Gi
     return Given(value=limit, origin="model")
 
 
-def _global_batch(request: WorkloadRequest, preset: Preset, seq_len: int, micro_batch: int) -> Given[int]:
+def _global_batch(request: WorkloadRequest, counted: float | None, seq_len: int) -> Given[int]:
+    """Sequences (or samples) a step: the user's, else the preset's tokens over the length; whole micro-batches."""
+    micro_batch = request.micro_batch or 1
     if request.global_batch is not None:
         if request.global_batch < micro_batch:
             raise InputError(
@@ -102,5 +137,4 @@ def _global_batch(request: WorkloadRequest, preset: Preset, seq_len: int, micro_
                 fix=f"raise --global-batch to {micro_batch} or more",
             )
         return Given(value=request.global_batch, origin="user")
-    tokens = preset.number("global_batch_tokens") or float(seq_len)
-    return Given(value=max(micro_batch, math.ceil(tokens / seq_len)), origin="preset")
+    return Given(value=max(micro_batch, math.ceil((counted or float(seq_len)) / seq_len)), origin="preset")

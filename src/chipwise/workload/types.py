@@ -136,18 +136,22 @@ class ServingWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWorkload:
-    """A run that changes weights. `tokens` are those of one pass; `global_batch` counts sequences a step."""
+    """A run that changes weights. `tokens` are those of one pass; `global_batch` counts sequences a step.
+
+    A model that reads no tokens has `samples` of one pass in their place, and no `seq_len`.
+    """
 
     preset: Given[str]
     goals: Given[tuple[str, ...]]
     method: Given[Method]
     tokens: Given[int] | None
     epochs: Given[float]
-    seq_len: Given[int]
+    seq_len: Given[int] | None
     global_batch: Given[int]
     micro_batch: Given[int]
     optimizer: Given[str]
     recompute: Given[str]
+    samples: Given[int] | None = None
     shard: Given[str] | None = None
     lora_rank: Given[int] | None = None
     isl: Given[int] | None = None
@@ -160,8 +164,9 @@ class TrainingWorkload:
 
     @property
     def tokens_total(self) -> float | None:
-        """Tokens of all passes; None where neither the user nor the model's size says how many."""
-        return None if self.tokens is None else self.tokens.value * self.epochs.value
+        """Tokens (or samples) of all passes; None where neither the user nor the model's size says how many."""
+        counted = self.samples or self.tokens
+        return None if counted is None else counted.value * self.epochs.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,22 +86,45 @@ def memory_object(row: Row, warnings: tuple[str, ...]) -> dict[str, Any]:
             for one in changes
         ],
         "range": {"low_fraction": trial.memory.low_fraction, "high_fraction": trial.memory.high_fraction},
-        "evidence": "calibrated",
+        "evidence": "calibrated" if trial.sample is None else "physics",
         "warnings": list(warnings),
     }
 
 
+def other_object(row: Row) -> dict[str, Any] | None:
+    """CONTRACT's `other` object of a run on samples: what it takes in a second, a step as its latency.
+
+    None where the model is trained on tokens.
+    """
+    sample = row.trial.sample
+    if sample is None:
+        return None
+    rates = {
+        name: Range.around(row.of(row.trial.arrays, key) * sample.passes.units, factor=row.spread_factor)
+        for name, key in (("units_per_s", "samples_per_s"), ("units_per_s_per_chip", "tokens_per_s_per_chip"))
+    }
+    step_s = Range.around(row.of(row.trial.arrays, "step_s"), factor=row.spread_factor)
+    return {"unit": sample.passes.unit, **rates, "latency_s": step_s, "real_time_factor": None}
+
+
 def training_object(row: Row) -> dict[str, Any]:
-    """CONTRACT's `training` object: ranges, efficiencies by kind, the bubble, the terms of a step."""
-    arrays = row.trial.arrays
+    """CONTRACT's `training` object: ranges, efficiencies by kind, the bubble, the terms of a step.
+
+    Of a model that reads no tokens, what counts tokens is None; `unit` is what a sample is.
+    """
+    arrays, sample = row.trial.arrays, row.trial.sample
     seconds = {name: row.of(arrays.terms, name) for name in term_seconds(arrays.terms)}
     terms = StepTerms(**seconds)
-    ranged = {
+    ranged: dict[str, Range | None] = {
         name: Range.around(row.of(arrays, name), factor=row.spread_factor)
         for name in ("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)
     }
+    if sample is not None:
+        each = ranged.pop("tokens_per_s_per_chip")
+        ranged |= {"samples_per_s_per_chip": each, **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_chip"))}
     return {
         **ranged,
+        "unit": "token" if sample is None else sample.passes.unit,
         "communication_efficiency": efficiencies(terms, spread=row.spread_factor),
         "pipeline_bubble_fraction": row.of(arrays, "pipeline_bubble_fraction"),
         "terms": [

@@ -8,7 +8,7 @@ from chipwise.decide.advice import Cost, Option, PrecisionChoice, Scale, Sizing
 from chipwise.decide.effects import Effect, checkpoint_effect, communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
-from chipwise.decide.training.answers import Row, memory_object, training_object
+from chipwise.decide.training.answers import Row, memory_object, other_object, training_object
 from chipwise.decide.training.roles import roles_words
 from chipwise.decide.training.runs import checkpoint_write_s, run_of
 from chipwise.decide.training.scaling import user_bars
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chipwise.decide.question import Question
+    from chipwise.perf.other.passes import Item
     from chipwise.decide.training.deployment import TrainingDeployment
 
 
@@ -97,7 +98,7 @@ def _performance(deployment: TrainingDeployment, training: dict[str, Any], memor
         "config": {"instance": deployment.instance.name, "instances": deployment.instances},
         "serving": None,
         "training": training,
-        "other": None,
+        "other": other_object(Row(trial=deployment.trial, row=deployment.row)),
         "memory": memory,
         "watts": None,
         "evidence": deployment.trial.evidence(deployment.row),
@@ -123,17 +124,23 @@ def _loss_of(question: Question, held: str) -> dict[str, str]:
 
 def _settings(question: Question, deployment: TrainingDeployment) -> dict[str, Any]:
     run, way = question.training, deployment.way
+    sizes = {"seq_len": round(run.seq_len)} if run.sample is None else sizes_of(run.sample)
     return {
         "method": run.method,
         "micro_batch": way.micro_batch,
         "virtual_stages": way.vp,
         "global_batch": round(run.global_batch),
-        "seq_len": round(run.seq_len),
+        **sizes,
         "optimizer": run.optimizer,
         "recompute": deployment.trial.recompute,
         "shard": deployment.trial.scheme.shard,
         "trainer": deployment.trial.scheme.trainer,
     }
+
+
+def sizes_of(sample: Item) -> dict[str, Any]:
+    """What a sample measures."""
+    return {name: getattr(sample, name) for name in ("image_px", "frames", "audio_s") if getattr(sample, name)}
 
 
 def _sizing(deployment: TrainingDeployment) -> Sizing:
@@ -162,11 +169,17 @@ def _cost(question: Question, deployment: TrainingDeployment) -> Cost:
     )
 
 
+def _counted(deployment: TrainingDeployment) -> str:
+    """What a run counts."""
+    return "token" if deployment.trial.sample is None else "sample"
+
+
 def _scale(deployment: TrainingDeployment) -> Scale:
+    counted = _counted(deployment)
     return Scale(
         start_with=f"{deployment.instances} x {deployment.instance.name}",
-        signal="tokens/s and MFU of the first hundred steps",
-        threshold=f"below {show_count(deployment.value('tokens_per_s') / deployment.spread_factor)} tokens/s",
+        signal=f"{counted}s/s and MFU of the first hundred steps",
+        threshold=f"below {show_count(deployment.value('tokens_per_s') / deployment.spread_factor)} {counted}s/s",
         next="check the step's terms (communication, bubble) before adding instances",
     )
 
@@ -174,7 +187,8 @@ def _scale(deployment: TrainingDeployment) -> Scale:
 def _reasons(question: Question, deployment: TrainingDeployment, training: dict[str, Any]) -> Iterator[str]:
     took, run, course = deployment.duration_s, question.training, deployment.course
     span = f"{show_seconds(took.low)} to {show_seconds(took.high)}"
-    yield f"{show_count(run.tokens)} tokens in {show_seconds(took.mid)} ({span})"
+    counted = _counted(deployment)
+    yield f"{show_count(run.tokens)} {counted}s in {show_seconds(took.mid)} ({span})"
     lost = 1.0 - course.goodput_fraction
     start = f"{show_seconds(course.start_s)} to start (assumed: as a restart)"
     end = f"{show_seconds(course.finish_s)} to write what is left"
@@ -182,8 +196,7 @@ def _reasons(question: Question, deployment: TrainingDeployment, training: dict[
     deadline_s = user_bars(question).deadline_s
     if deadline_s is not None:
         yield f"deadline {show_seconds(deadline_s)}"
-    rate = training["tokens_per_s"]
-    yield f"{show_count(rate.mid)} tokens/s, MFU {training['mfu_fraction'].mid:.0%}"
+    yield f"{show_count(deployment.value('tokens_per_s'))} {counted}s/s, MFU {training['mfu_fraction'].mid:.0%}"
     roles = roles_words(question, Row(trial=deployment.trial, row=deployment.row), training)
     if roles is not None:
         yield roles
@@ -210,3 +223,6 @@ def _risks(question: Question, deployment: TrainingDeployment, training: dict[st
     if skew is not None:
         yield skew
     yield from deployment.notes
+    if deployment.trial.sample is not None:
+        yield "reading, decoding and augmenting samples is not counted: the host's processors must keep up"
+        yield from deployment.trial.sample.passes.notes

@@ -160,11 +160,12 @@ def spot_interruptions(question: Question, instance: Instance, quote: Quote | No
 
 def run_of(deployment: TrainingDeployment) -> Run:
     """What is printed of a run."""
-    course = deployment.course
+    course, sample = deployment.course, deployment.trial.sample
     return Run(
         duration_s=course.duration_s,
         chip_hours=run_arithmetic.chip_hours(duration_s=course.duration_s, chips=deployment.chips),
-        tokens=deployment.tokens,
+        tokens=deployment.tokens if sample is None else None,
+        samples=None if sample is None else deployment.tokens,
         checkpoint_bytes=course.checkpoint_bytes,
         checkpoint_interval_s=course.checkpoint_interval_s,
         interruption_cost_usd=_interruptions(deployment),

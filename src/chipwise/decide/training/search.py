@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.platforms import Platform
-    from chipwise.decide.question import Question
+    from chipwise.decide.question import Question, TrainingDemand
     from chipwise.decide.training.trainers import Scheme
     from chipwise.decide.training.trials import Trial, Way
 
@@ -58,8 +58,7 @@ def search_training(question: Question, instances: Sequence[Instance], quotes: Q
             continue
         for scheme in trainers.schemes:
             schemes.setdefault(scheme, []).append((platform, trainers))
-    asked = question.training.recompute
-    modes: tuple[Recompute, ...] = tuple(mode for mode in get_args(Recompute) if asked in {None, mode})
+    modes = _modes(question.training)
     for scheme, seats in schemes.items():
         ways = [way for platform, trainers in seats for way in ways_of(question, platform, trainers, scheme)]
         if ways:
@@ -70,6 +69,12 @@ def search_training(question: Question, instances: Sequence[Instance], quotes: Q
                 _keep_faster(fleets, one)
     _judge(question, {name: compared(list(of_size.values())) for name, of_size in fleets.items()}, found)
     return found
+
+
+def _modes(run: TrainingDemand) -> tuple[Recompute, ...]:
+    """What may be recomputed: as asked, else anything; what is selected is of a token model's layers."""
+    known: tuple[Recompute, ...] = get_args(Recompute) if run.sample is None else ("none", "full")
+    return tuple(mode for mode in known if run.recompute in {None, mode})
 
 
 def _gather(

@@ -40,6 +40,7 @@ class Trainers:
 
 FULLY_SHARDED = Scheme(trainer="fsdp", shard="zero3", split=False)
 SPLIT = Scheme(trainer="megatron", shard="zero1", split=True)
+DATA_PARALLEL = Scheme(trainer="ddp", shard="none", split=False)
 ADAPTERS = (
     Scheme(trainer="hf", shard="none", split=False),
     Scheme(trainer="hf", shard="zero3", split=False),
@@ -52,14 +53,14 @@ def trainers_of(question: Question, chip: Chip) -> Trainers | Refusal:
     """The schemes for a model and method on a chip, or why there is none.
 
     Full training is tried fully sharded (FSDP) and split by tensor and pipeline parallelism (Megatron); adapters are
-    tried with a whole copy a device and sharded. AWS chips take what the Neuron pages document for training.
+    tried with a whole copy a device and sharded. What is no language model is copied (DDP) or fully sharded. AWS chips take what the Neuron pages document for training.
     """
     if chip.vendor == "nvidia":
         if "bf16" not in chip.native:
             why = f"{chip.id} does not multiply bf16: training in 16 bits would need loss scaling in fp16"
             return Refusal(rule="precision", reason=why, source="catalog", change="Ampere or newer")
-        schemes = ADAPTERS if question.training.method in ADAPTER_METHODS else (FULLY_SHARDED, SPLIT)
-        return Trainers(schemes=schemes)
+        whole = (FULLY_SHARDED, SPLIT) if question.training.sample is None else (DATA_PARALLEL, FULLY_SHARDED)
+        return Trainers(schemes=ADAPTERS if question.training.method in ADAPTER_METHODS else whole)
     if chip.vendor == "aws":
         return _neuron(question, chip)
     return Refusal(

@@ -13,9 +13,11 @@ import numpy as np
 
 from chipwise.decide.training.roles import roles_of
 from chipwise.decide.training.rollout import mean_tokens
+from chipwise.decide.training.trainers import DATA_PARALLEL
 from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
+from chipwise.memory.training_recipes import recipes
 from chipwise.parallelism import tp_problem
 from chipwise.perf.hardware import hardware_of, stack
 from chipwise.perf.parameters import stack_parameters
@@ -24,6 +26,7 @@ from chipwise.perf.training import Rollout, TrainingArrays, TrainingInput, step_
 from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients, training_evidence
 from chipwise.perf.training_communication import Fabric, training_fabric
 from chipwise.perf.training_rollout import loop_factor, loop_spread_factor
+from chipwise.perf.training_samples import Sampled, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 NODES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048)
 MICRO_BATCHES = (1, 2, 4, 8, 16)
+SAMPLE_BATCHES = tuple(2**power for power in range(18))
+"""Samples are smaller than sequences, down to the row of a table."""
 DEGREES = (1, 2, 4, 8, 16, 32)
 STAGES = (1, 2, 4, 8, 16)
 TRAIN_FORMAT = "bf16"
@@ -77,6 +82,7 @@ class Trial:
     arrays: TrainingArrays
     spread_factors: Floats
     short_bytes: Floats
+    sample: Sampled | None = None
 
     def memory_of(self, row: int, name: str) -> float:
         """One memory term of one row, per chip."""
@@ -91,7 +97,9 @@ class Trial:
         return float(self.spread_factors[row])
 
     def evidence(self, row: int) -> Evidence:
-        """What backs the prediction of one row."""
+        """What backs the prediction of one row; nothing was fitted on models that are trained on samples."""
+        if self.sample is not None:
+            return "physics"
         return training_evidence(generation=self.ways[row].platform.chip.architecture, precision=TRAIN_FORMAT)
 
     @property
@@ -114,10 +122,11 @@ def ways_of(question: Question, platform: Platform, trainers: Trainers, scheme: 
     """Every row of a platform under a scheme: whole nodes, legal tp and pp, a micro-batch that the batch holds."""
     demand, model = question.training, question.model
     nodes = NODES if platform.networked else NODES[:1]
-    micro = MICRO_BATCHES if demand.micro_batch is None else (demand.micro_batch,)
+    usual = MICRO_BATCHES if demand.sample is None else SAMPLE_BATCHES
+    micro = usual if demand.micro_batch is None else (demand.micro_batch,)
     for count in nodes:
         devices = platform.devices * count
-        for tp, pp in _splits(model, platform, trainers, scheme):
+        for tp, pp in [(1, 1)] if demand.sample else _splits(model, platform, trainers, scheme):
             if devices % (tp * pp):
                 continue
             dp = devices // (tp * pp)
@@ -183,11 +192,11 @@ def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
     return TrainingLayout(shard=scheme.shard, **degrees)
 
 
-def _fabric(scheme: Scheme, ways: Sequence[Way]) -> Fabric:
+def _fabric(trainer: str, ways: Sequence[Way]) -> Fabric:
     distinct = {id(way.platform): way.platform for way in ways}
     places = {key: place for place, key in enumerate(distinct)}
     index = np.array([places[id(way.platform)] for way in ways])
-    fabrics = [platform_fabric(one, scheme.trainer) for one in distinct.values()]
+    fabrics = [platform_fabric(one, trainer) for one in distinct.values()]
     hardware = stack([one.hardware for one in fabrics])
     links = stack_parameters([one.links for one in fabrics])
     return Fabric(hardware=replace(hardware, **_taken(hardware, index)), links=replace(links, **_taken(links, index)))
@@ -199,10 +208,16 @@ def platform_fabric(platform: Platform, trainer: str) -> Fabric:
     link = sample.link if sample else chip.link
     return training_fabric(
         hardware=hardware_of(chip, formats=(TRAIN_FORMAT,), instance=sample),
-        coefficients=training_coefficients(generation=chip.architecture, precision=TRAIN_FORMAT, trainer=trainer),
+        coefficients=coefficients_of(chip.architecture, trainer),
         generation=chip.architecture,
         fabric=link.kind if link else "none",
     )
+
+
+def coefficients_of(generation: str, trainer: str) -> TrainingCoefficients:
+    """The fitted numbers of a trainer on a generation: those of the trainer whose speed is like its own."""
+    family = recipes()[trainer].family
+    return training_coefficients(generation=generation, precision=TRAIN_FORMAT, trainer=family)
 
 
 def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
@@ -216,11 +231,9 @@ def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _coefficients(scheme: Scheme, ways: Sequence[Way]) -> TrainingCoefficients:
+def _coefficients(trainer: str, ways: Sequence[Way]) -> TrainingCoefficients:
     generations = sorted({way.platform.chip.architecture for way in ways})
-    known = [
-        training_coefficients(generation=one, precision=TRAIN_FORMAT, trainer=scheme.trainer) for one in generations
-    ]
+    known = [coefficients_of(one, trainer) for one in generations]
     index = np.array([generations.index(way.platform.chip.architecture) for way in ways])
     names = [one.name for one in fields(TrainingCoefficients)]
     return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[index] for name in names})
@@ -239,19 +252,30 @@ def trial(
         rollout_s: seconds of generation a step, by row; None where nothing is generated.
     """
     job, layout = _job(question.training, scheme, recompute, ways), _layout(scheme, ways)
-    asked = TrainingMemoryInput(model=question.model, layout=layout, job=job, roles=roles_of(question, layout))
+    item = question.training.sample
+    sample = None if item is None else sampled(question.model, item)
+    asked = TrainingMemoryInput(
+        model=question.model,
+        layout=layout,
+        job=job,
+        roles=roles_of(question, layout),
+        sample=sample and sample.counts,
+    )
     cores = _column([float(way.platform.chip.cores) for way in ways])
     capacity = _column([way.platform.device_memory_bytes for way in ways]) * cores
     memory = size_training(asked, capacity_bytes=capacity, devices_per_chip=cores)
     mean = mean_tokens(question.training)
+    copied = sample is not None and ways[0].platform.chip.vendor == "nvidia"
+    paced = DATA_PARALLEL.trainer if copied else scheme.trainer  # eager kernels, however the weights are shared
     given = TrainingInput(
         model=question.model,
         layout=layout,
         job=job if mean is None else replace(job, seq_len=mean),
-        fabric=_fabric(scheme, ways),
-        coefficients=_coefficients(scheme, ways),
+        fabric=_fabric(paced, ways),
+        coefficients=_coefficients(paced, ways),
         devices_per_chip=cores,
         rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s, loop_factor=loop_factor()),
+        sample=sample,
     )
     spread = given.spread_factor
     if rollout_s is not None:
@@ -265,4 +289,5 @@ def trial(
         arrays=step_arrays(given),
         spread_factors=np.broadcast_to(spread, (len(ways),)),
         short_bytes=np.broadcast_to(memory.shortfall_bytes, (len(ways),)),
+        sample=sample,
     )

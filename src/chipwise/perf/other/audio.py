@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from chipwise.perf.operators import elementwise_bytes
 from chipwise.perf.other.encoders import lacking
 from chipwise.perf.other.facts import sound_of
-from chipwise.perf.other.layers import attended, layer_stack, multiplied, widest_bytes
+from chipwise.perf.other.layers import attended, hidden_width, layer_stack, multiplied, widest_bytes
 from chipwise.perf.other.passes import ELEMENT_BYTES, Forward, Item, Passes
+from chipwise.perf.work import OTHER_KERNELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,12 +54,15 @@ def audio_passes(model: ModelSpec, item: Item) -> Passes:
     kept = 0.0
     if windows.answered and any(layer.attention.causal for layer in model.layers):
         heard = _prompt_tokens(model, windows)
-        if heard:
+        if heard and not item.taught:
             sequences = windows.count * item.batch
             forwards += (layer_stack("prompt", model.layers, tokens=heard, sequences=sequences),)
-        forwards += (_decode(model, windows, item.batch, heard),)
-        each = _cache_bytes(model, windows, heard, answered=windows.answered / windows.count)
-        kept = each * windows.count * item.batch
+        if item.taught:
+            forwards += (_taught(model, windows, item.batch, heard),)
+        else:
+            forwards += (_decode(model, windows, item.batch, heard),)
+            each = _cache_bytes(model, windows, heard, answered=windows.answered / windows.count)
+            kept = each * windows.count * item.batch
         notes = (f"{sound.answer_tokens_per_s:g} tokens a second of speech are taken ({sound.kind}: {sound.source})",)
     return Passes(
         unit=item.unit,
@@ -154,3 +159,22 @@ def _decode(model: ModelSpec, windows: _Windows, batch: float, heard: float) -> 
         one = one.plus(multiplied(weight, rows=sequences))
     cached = _cache_bytes(model, windows, heard, answered=steps / 2.0) * sequences
     return replace(one, moved_bytes=one.moved_bytes + cached).times(steps)
+
+
+def _taught(model: ModelSpec, windows: _Windows, batch: float, heard: float) -> Forward:
+    """All tokens of a known answer at once, behind what was heard; the head makes a choice for each."""
+    sequences, tokens = windows.count * batch, heard + windows.answered / windows.count
+    one = Forward(name="decoder")
+    for layer in model.layers:
+        count = float(layer.count)
+        for weight in layer.weights:
+            rows = windows.frames if weight.name in _ONCE_A_WINDOW else tokens
+            one = one.plus(multiplied(weight, rows=rows * sequences, count=count))
+        seen = (tokens, windows.frames) if _crosses(layer) else (tokens,)
+        for span in seen:
+            one = one.plus(attended(layer.attention, tokens=tokens, seen=span, count=count, sequences=sequences))
+        moved = float(elementwise_bytes(tokens=tokens * sequences, hidden_size=hidden_width(layer)))
+        one = one.plus(Forward(name="decoder", elementwise_bytes=count * moved, kernels=count * (OTHER_KERNELS - 1)))
+    for weight in model.outer:
+        one = one.plus(multiplied(weight, rows=tokens * sequences))
+    return one

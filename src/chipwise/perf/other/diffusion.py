@@ -36,7 +36,7 @@ class Canvas:
 
 
 def diffusion_passes(model: ModelSpec, item: Item) -> Passes:
-    """`denoising_steps` passes of the denoiser over every sequence that guidance asks for.
+    """`denoising_steps` passes of the denoiser over every sequence that guidance asks for; one of each to train.
 
     The text encoders run once and the decoder of the latents once an image; where the file holds only the denoiser
     they are left out, which a note says.
@@ -49,7 +49,8 @@ def diffusion_passes(model: ModelSpec, item: Item) -> Passes:
         raise lacking(model, "how its denoiser is run", f"no source that was read describes {model.model_type}")
     if pipeline.video is None and item.frames and item.frames > 1:
         raise lacking(model, "how a video becomes tokens", "its pipeline makes images")
-    sequences = item.batch * pipeline.guided_passes
+    guided, steps = (1, 1.0) if item.taught else (pipeline.guided_passes, item.denoising_steps)
+    sequences = item.batch * guided
     if model.layers:
         step, peak = _transformer_step(model, item, pipeline, sequences)
     else:
@@ -57,11 +58,11 @@ def diffusion_passes(model: ModelSpec, item: Item) -> Passes:
     held = "text encoders and the decoder of the latents are counted in memory, not in time"
     bare = "only the denoiser was read: text encoders and the decoder of the latents are in neither time nor memory"
     notes = (
-        f"{pipeline.guided_passes} sequences a step, {pipeline.text_tokens} text tokens ({pipeline.source})",
+        f"{guided} sequences a step, {pipeline.text_tokens} text tokens ({pipeline.source})",
         held if model.towers else bare,
     )
     return Passes(
-        unit=item.unit, units=item.batch, forwards=(step.times(item.denoising_steps),), peak_bytes=peak, notes=notes
+        unit=item.unit, units=item.batch, forwards=(step.times(steps),), peak_bytes=peak, notes=notes
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import KnowledgeError
-from chipwise.perf.other.facts import convolutions_of
+from chipwise.perf.other.facts import convolutions_of, training_fact
 from chipwise.perf.other.layers import layer_stack, multiplied, widest_bytes
 from chipwise.perf.other.passes import ELEMENT_BYTES, Forward, Item, Passes
 
@@ -83,7 +84,8 @@ def image_passes(model: ModelSpec, item: Item) -> Passes:
 def _published_passes(model: ModelSpec, item: Item, published: Convolutions) -> Passes:
     """A convolutional network by its published FLOPs, which grow with the pixels: `flops * (edge / edge)^2`.
 
-    The widest map has at most as many places as the image has pixels, of the first convolution's channels.
+    The widest map has at most as many places as the image has pixels, of the first convolution's channels. Served,
+    norms are folded into their convolutions; to train, every map goes through one and an activation.
     """
     edge_px = float(item.image_px or 0.0)
     grown = (edge_px / published.image_px) ** 2
@@ -96,8 +98,23 @@ def _published_passes(model: ModelSpec, item: Item, published: Convolutions) -> 
     )
     peak = 2.0 * ELEMENT_BYTES * item.batch * edge_px**2 * found[0].out_features
     notes = (f"FLOPs as published ({published.source}); what the maps move is not counted",)
+    if item.taught:
+        one = _taught(one, maps=item.batch * published.map_elements * grown)
+        notes = (f"FLOPs as published ({published.source})",)
+        if not published.counted:
+            notes += ("nobody counted its maps: as many elements a FLOP are taken as ResNet-50 gives",)
     sent = item.batch * CHANNELS * edge_px**2
     return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=peak, input_bytes=sent, notes=notes)
+
+
+def _taught(one: Forward, *, maps: float) -> Forward:
+    """The pass with what its maps move: each comes out of one convolution and goes into the next."""
+    return replace(
+        one,
+        moved_bytes=2.0 * ELEMENT_BYTES * maps,
+        elementwise_bytes=training_fact("map_accesses") * ELEMENT_BYTES * maps,
+        kernels=one.kernels * training_fact("map_kernels"),
+    )
 
 
 def native_image_px(model: ModelSpec) -> int | None:

@@ -27,7 +27,10 @@ PATCH_NAMES = ("pos_embed.proj", "x_embedder", "x_embedder.proj", "patch_embeddi
 AUDIO_COLUMNS = (
     "model_types", "frames_per_s", "padded_s", "answer_tokens_per_s", "kind", "source", "where", "read_on",
 )  # fmt: skip
-CONVOLUTION_COLUMNS = ("model_types", "backbone_params", "flops", "image_px", "kind", "source", "where", "read_on")
+CONVOLUTION_COLUMNS = (
+    "model_types", "backbone_params", "flops", "image_px", "map_elements", "kind", "source", "where", "read_on",
+)  # fmt: skip
+TRAINING_COLUMNS = ("key", "value", "unit", "kind", "source", "where", "read_on")
 SPEECH_COLUMNS = ("model_types", "tokens_per_s", "head", "head_passes", "kind", "source", "where", "read_on")
 PROCESSOR_COLUMNS = (
     "families", "processor", "architecture", "vcpus_per_core", "hertz", "fp32_flops_per_cycle", "cores_per_socket",
@@ -92,10 +95,15 @@ class Speech:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolutions:
-    """Published FLOPs of a convolutional network at one size of image."""
+    """Published FLOPs of a convolutional network at one size of image, and the elements that its convolutions give.
+
+    `counted`: whether somebody counted these, rather than that a network like others was taken.
+    """
 
     flops: float
     image_px: float
+    map_elements: float
+    counted: bool
     source: str
 
 
@@ -156,8 +164,24 @@ def convolutions_of(model: ModelSpec) -> Convolutions | None:
     for row in _table("other_convolutions.csv", CONVOLUTION_COLUMNS):
         if model.model_type in row["model_types"].split() and int(row["backbone_params"]) in counts:
             source = f"{row['source']}: {row['where']}"
-            return Convolutions(flops=float(row["flops"]), image_px=float(row["image_px"]), source=source)
+            flops = float(row["flops"])
+            return Convolutions(
+                flops=flops,
+                image_px=float(row["image_px"]),
+                map_elements=float(row["map_elements"] or flops * training_fact("map_elements_per_flop")),
+                counted=bool(row["map_elements"]),
+                source=source,
+            )
     return None
+
+
+def training_fact(key: str) -> float:
+    """What training adds to the passes of a model that is no language model.
+
+    >>> training_fact("map_accesses")
+    5.0
+    """
+    return {row["key"]: float(row["value"]) for row in _table("other_training.csv", TRAINING_COLUMNS)}[key]
 
 
 def stream_of(weight: str) -> str:

@@ -71,7 +71,7 @@ def layer_stack(name: str, layers: Iterable[Layer], *, tokens: float, sequences:
         if layer.experts is not None:
             total = total.plus(_experts(layer, tokens=rows))
         total = total.plus(attended(layer.attention, tokens=tokens, seen=tokens, count=count, sequences=sequences))
-        width = _hidden_width(layer)
+        width = hidden_width(layer)
         moved = count * elementwise_bytes(tokens=rows, hidden_size=width)
         total = total.plus(Forward(name=name, elementwise_bytes=float(moved), kernels=count * (OTHER_KERNELS - 1)))
     return total
@@ -88,7 +88,7 @@ def _experts(layer: Layer, *, tokens: float) -> Forward:
     return replace(total, kernels=float(layer.count * len(experts.weights)))
 
 
-def _hidden_width(layer: Layer) -> int:
+def hidden_width(layer: Layer) -> int:
     """What enters the layer: the input of its first matrix."""
     return next((weight.in_features for weight in layer.weights if weight.gemm), 0)
 
@@ -99,7 +99,7 @@ def widest_bytes(layers: Iterable[Layer], *, tokens: float) -> float:
     `2 bytes * tokens * max(in + out + hidden)`.
     """
     widths = [
-        weight.in_features + weight.out_features + _hidden_width(layer)
+        weight.in_features + weight.out_features + hidden_width(layer)
         for layer in layers
         for weight in layer.weights
         if weight.gemm

@@ -10,7 +10,11 @@ ELEMENT_BYTES = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One request: `batch` items of it (images, candidates, rows) of the sizes stated; None: not stated."""
+    """One request: `batch` items of it (images, candidates, rows) of the sizes stated; None: not stated.
+
+    `taught`: items to train on. A denoiser sees each at one level of noise and without guidance, a decoder all tokens
+    of the known answer at once, and a convolution's norm is not folded into it.
+    """
 
     preset: str
     unit: str
@@ -20,6 +24,7 @@ class Item:
     denoising_steps: float | None = None
     frames: float | None = None
     audio_s: float | None = None
+    taught: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def speech_passes(model: ModelSpec, item: Item) -> Passes:
     """`item.audio_s` seconds of speech from `item.tokens` tokens of text: the prompt once, then token by token.
 
-    The whole of the sound is one answer: the first of it is heard earlier.
+    The whole of the sound is one answer: the first of it is heard earlier. To train, all its tokens go through at once.
 
     Raises:
         KnowledgeError: nobody says how many tokens a second of its speech is.
@@ -33,6 +33,8 @@ def speech_passes(model: ModelSpec, item: Item) -> Passes:
         for weight in tower.weights if tower.name == speech.head else ():
             head = head.plus(multiplied(weight, rows=item.batch))
     forwards: tuple[Forward, ...] = (prompt, _speak(model, text + spoken / 2.0, item.batch).times(spoken))
+    if item.taught:
+        forwards = (layer_stack("decoder", model.layers, tokens=text + spoken, sequences=item.batch),)
     forwards += (head.times(spoken * speech.head_passes),) if head.weights else ()
     return Passes(
         unit=item.unit,
