@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chipwise.errors import InputError, UnknownNameError
 from chipwise.workload import (
+    Given,
     ModelHints,
     OtherWorkload,
     ServingWorkload,
@@ -310,10 +311,9 @@ def test_a_method_chooses_its_preset() -> None:
 
 def test_the_sequence_fits_the_model() -> None:
     short = ModelHints(architecture="dense-llm", max_context_tokens=1024, params_total=10**9)
-    run = training(short, preset="finetune")
-    assert (run.seq_len.value, run.seq_len.origin) == (1024, "model")
-    assert training(preset="finetune", seq_len=512).seq_len.value == 512
-    assert training(preset="finetune", context=512).seq_len.origin == "user"
+    assert training(short, preset="finetune").seq_len == Given(value=1024, origin="model")
+    assert training(preset="finetune", seq_len=512).seq_len == Given(value=512, origin="user")
+    assert training(preset="finetune", context=512).seq_len == Given(value=512, origin="user")
     with pytest.raises(InputError, match="beyond what the model takes"):
         training(short, preset="finetune", seq_len=4096)
 

@@ -107,7 +107,7 @@ def other_demand(workload: OtherWorkload) -> OtherDemand:
 
 def item_of(workload: OtherWorkload) -> Item:
     """What one request is."""
-    numbers = {
+    numbers: dict[str, Given[int] | Given[float] | None] = {
         "tokens": workload.isl, "image_px": workload.image_size, "denoising_steps": workload.steps,
         "frames": workload.frames, "audio_s": workload.audio_s,
     }  # fmt: skip
@@ -115,8 +115,12 @@ def item_of(workload: OtherWorkload) -> Item:
         preset=workload.preset.value,
         unit=workload.unit.value,
         batch=float(workload.batch.value) if workload.batch else 1.0,
-        **{name: None if given is None else float(given.value) for name, given in numbers.items()},
+        **_floats(numbers),
     )
+
+
+def _floats(numbers: dict[str, Given[int] | Given[float] | None]) -> dict[str, Any]:
+    return {name: None if given is None else float(given.value) for name, given in numbers.items()}
 
 
 def engines_named(name: str | None) -> dict[str, EngineProfile]:

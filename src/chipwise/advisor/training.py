@@ -12,9 +12,9 @@ from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Policy, Question, TrainingDemand
 from chipwise.decide.training.answers import Row, memory_object, other_object, training_object
+from chipwise.decide.training.option import sizes_of
 from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
-from chipwise.decide.training.option import sizes_of
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import Way, trial
 from chipwise.engines import load_engine

@@ -205,9 +205,7 @@ def _held(params: Number, width_bytes: float, widths: tuple[Number, Number, Numb
     return params * (width_bytes / weights + width_bytes / gradients + moments)
 
 
-def _sample_memory(
-    counts: SampleCounts, given: TrainingMemoryInput, recipe: Recipe, numbers: Fitted
-) -> TrainingMemory:
+def _sample_memory(counts: SampleCounts, given: TrainingMemoryInput, recipe: Recipe, numbers: Fitted) -> TrainingMemory:
     """A step of a model that is trained on samples: tables dealt over the devices, all else copied or sharded."""
     layout, job, optimizer = given.layout, given.job, optimizer_of(given.job)
     widths = shard_counts(layout.shard, layout.replicas)

@@ -34,9 +34,10 @@ def min_devices(given: TrainingMemoryInput, *, capacity_bytes: float, node_devic
     Layouts are those of `candidate_layouts`; trainer, micro-batch and recomputation stay.
     """
     for devices in _powers(MOST_DEVICES):
-        found = candidate_layouts(model=given.model, job=given.job, devices=devices, node_devices=node_devices)
         if given.sample is not None:  # copied or sharded, never split
-            found = tuple(one for one in found if one.tp == one.pp == 1)
+            found = tuple(TrainingLayout(dp=devices, shard=shard) for shard in ("none", "zero3"))
+        else:
+            found = candidate_layouts(model=given.model, job=given.job, devices=devices, node_devices=node_devices)
         for shard in dict.fromkeys(one.shard for one in found):
             alike = [one for one in found if one.shard == shard]
             degrees: dict[str, Any] = {name: np.array([float(getattr(one, name)) for one in alike]) for name in DEGREES}

@@ -5,6 +5,7 @@ Such models are copied over all devices, or sharded over them layer by layer; ta
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,7 @@ class SampleCounts:
         ...              matrices=144.0).segments
         12.0
         """
-        return max(self.matrices, 1.0) ** 0.5
+        return math.sqrt(max(self.matrices, 1.0))
 
 
 def kept_fraction(counts: SampleCounts, job: TrainingJob) -> float:

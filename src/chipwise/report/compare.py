@@ -172,11 +172,9 @@ _SAID: Mapping[str, Callable[[str, Answer], Line]] = {
     "output": lambda _, detail: _maybe(
         _performance(detail, "serving").get("output_tokens_per_s"), lambda one: rate(one, "tok/s")
     ),
-    "training": lambda _, detail: _maybe(
-        _performance(detail, "training").get("tokens_per_s"), lambda one: rate(one, "tok/s")
-    )
-    or _maybe(
-        _performance(detail, "training").get("samples_per_s"), lambda one: rate(one, "samples/s")
+    "training": lambda _, detail: (
+        _maybe(_performance(detail, "training").get("tokens_per_s"), lambda one: rate(one, "tok/s"))
+        or _maybe(_performance(detail, "training").get("samples_per_s"), lambda one: rate(one, "samples/s"))
     ),
     "MFU": lambda _, detail: _maybe(_performance(detail, "training").get("mfu_fraction"), percent),
     "run": lambda _, detail: _maybe((detail.get("run") or {}).get("duration_s"), seconds),

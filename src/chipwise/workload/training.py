@@ -51,10 +51,13 @@ def resolve_training(
 
 
 def _on_samples(request: WorkloadRequest, preset: Preset, goals: Given[tuple[str, ...]]) -> TrainingWorkload:
-    for name, why in (("seq_len", "a sample is an image, a clip or a row"), ("isl", "nothing is generated")):
-        if said(request, name) or (name == "isl" and said(request, "osl")):
+    sequences = dict.fromkeys(("seq_len", "context"), "a sample is an image, a clip or a row")
+    for name, why in {**sequences, "isl": "nothing is generated", "osl": "nothing is generated"}.items():
+        if said(request, name):
             raise InputError(
-                f"{flag(name)} does not go with this model", why=f"it is trained on no tokens: {why}", fix="leave it out"
+                f"{flag(name)} does not go with this model",
+                why=f"it is trained on no tokens: {why}",
+                fix="leave it out",
             )
     if request.recompute == "selective":
         raise InputError(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chipwise.decide.question import Question
-    from chipwise.perf.other.passes import Item
     from chipwise.decide.training.deployment import TrainingDeployment
+    from chipwise.perf.other.passes import Item
 
 
 def training_option(question: Question, deployment: TrainingDeployment, rank: int, ties: tuple[int, ...]) -> Option:

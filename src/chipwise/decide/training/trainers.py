@@ -53,7 +53,8 @@ def trainers_of(question: Question, chip: Chip) -> Trainers | Refusal:
     """The schemes for a model and method on a chip, or why there is none.
 
     Full training is tried fully sharded (FSDP) and split by tensor and pipeline parallelism (Megatron); adapters are
-    tried with a whole copy a device and sharded. What is no language model is copied (DDP) or fully sharded. AWS chips take what the Neuron pages document for training.
+    tried with a whole copy a device and sharded. What is no language model is copied (DDP) or fully sharded. AWS chips
+    take what the Neuron pages document for training.
     """
     if chip.vendor == "nvidia":
         if "bf16" not in chip.native:

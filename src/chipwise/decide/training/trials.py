@@ -259,7 +259,7 @@ def trial(
         layout=layout,
         job=job,
         roles=roles_of(question, layout),
-        sample=sample and sample.counts,
+        sample=None if sample is None else sample.counts,
     )
     cores = _column([float(way.platform.chip.cores) for way in ways])
     capacity = _column([way.platform.device_memory_bytes for way in ways]) * cores

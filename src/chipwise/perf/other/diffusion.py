@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.perf.operators import elementwise_bytes
 from chipwise.perf.other.encoders import lacking
-from chipwise.perf.other.facts import PATCH_NAMES, pipeline_of, stream_of
+from chipwise.perf.other.facts import PATCH_NAMES, pipeline_of, stream_of, training_fact
 from chipwise.perf.other.layers import attended, multiplied
 from chipwise.perf.other.passes import ELEMENT_BYTES, Forward, Item, Passes
 from chipwise.perf.work import OTHER_KERNELS
@@ -21,6 +21,8 @@ SECOND = "attn2."
 PATCH_EDGES = (1, 2, 4, 8)
 CONVOLVED = 9
 """Neighbours that a 3 x 3 convolution takes in."""
+SERVED_ACCESSES = 2.0
+"""Of a map, by what stands between two convolutions where kernels are fused: it is read and written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +56,15 @@ def diffusion_passes(model: ModelSpec, item: Item) -> Passes:
     if model.layers:
         step, peak = _transformer_step(model, item, pipeline, sequences)
     else:
-        step, peak = _unet_step(model, item, pipeline, sequences)
+        accesses = training_fact("map_accesses") if item.taught else SERVED_ACCESSES
+        step, peak = _unet_step(model, item, pipeline, _Run(sequences=sequences, accesses=accesses))
     held = "text encoders and the decoder of the latents are counted in memory, not in time"
     bare = "only the denoiser was read: text encoders and the decoder of the latents are in neither time nor memory"
     notes = (
         f"{guided} sequences a step, {pipeline.text_tokens} text tokens ({pipeline.source})",
         held if model.towers else bare,
     )
-    return Passes(
-        unit=item.unit, units=item.batch, forwards=(step.times(steps),), peak_bytes=peak, notes=notes
-    )
+    return Passes(unit=item.unit, units=item.batch, forwards=(step.times(steps),), peak_bytes=peak, notes=notes)
 
 
 def _transformer_step(model: ModelSpec, item: Item, pipeline: Pipeline, sequences: float) -> tuple[Forward, float]:
@@ -127,7 +128,15 @@ def _patch_edge(model: ModelSpec, pipeline: Pipeline) -> int:
     raise lacking(model, "the size of its patches", f"its patch embedding takes {taken} values")
 
 
-def _unet_step(model: ModelSpec, item: Item, pipeline: Pipeline, sequences: float) -> tuple[Forward, float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Sequences of a step, and how often norms and activations touch a map."""
+
+    sequences: float
+    accesses: float
+
+
+def _unet_step(model: ModelSpec, item: Item, pipeline: Pipeline, run: _Run) -> tuple[Forward, float]:
     """A U-Net in the order of its weights: a downsampler halves the edge, an upsampler doubles it."""
     latents = float(item.image_px or 0) / pipeline.latent_px
     level, total, peak = 0, Forward(name="denoiser"), 0.0
@@ -135,8 +144,8 @@ def _unet_step(model: ModelSpec, item: Item, pipeline: Pipeline, sequences: floa
         level += weight.name == "downsampler"
         level -= weight.name == "upsampler"
         places = (latents / 2**level) ** 2
-        total = total.plus(_unet_weight(weight, places, pipeline, sequences))
-        peak = max(peak, ELEMENT_BYTES * sequences * places * _width(weight))
+        total = total.plus(_unet_weight(weight, places, pipeline, run))
+        peak = max(peak, ELEMENT_BYTES * run.sequences * places * _width(weight))
     return total, peak
 
 
@@ -154,15 +163,15 @@ def _width(weight: Weight) -> float:
     return weight.out_features + weight.in_features / (CONVOLVED if convolves else 1)
 
 
-def _unet_weight(weight: Weight, places: float, pipeline: Pipeline, sequences: float) -> Forward:
+def _unet_weight(weight: Weight, places: float, pipeline: Pipeline, run: _Run) -> Forward:
     """One matrix of a U-Net over its places, and the attention that its queries start."""
     stream = stream_of(weight.name)
-    rows = {"one": 1.0, "text": float(pipeline.text_tokens)}.get(stream, places) * sequences
+    rows = {"one": 1.0, "text": float(pipeline.text_tokens)}.get(stream, places) * run.sequences
     found = replace(multiplied(weight, rows=rows), moved_bytes=rows * ELEMENT_BYTES * _width(weight))
     seen = {"attn1.to_q": places, f"{SECOND}to_q": float(pipeline.text_tokens)}.get(weight.name)
     if seen is not None:
-        looked = 4.0 * weight.out_features * places * seen * sequences
+        looked = 4.0 * weight.out_features * places * seen * run.sequences
         found = replace(found, attention_flops=looked, kernels=found.kernels + 1.0)
     spread = stream not in {"one", "text"}
-    moved = 2.0 * ELEMENT_BYTES * rows * weight.out_features if spread else 0.0
+    moved = run.accesses * ELEMENT_BYTES * rows * weight.out_features if spread else 0.0
     return replace(found, elementwise_bytes=moved)

@@ -97,12 +97,12 @@ def _published_passes(model: ModelSpec, item: Item, published: Convolutions) -> 
         kernels=float(len(found)),
     )
     peak = 2.0 * ELEMENT_BYTES * item.batch * edge_px**2 * found[0].out_features
-    notes = (f"FLOPs as published ({published.source}); what the maps move is not counted",)
+    source = f"FLOPs as published ({published.source})"
+    notes: tuple[str, ...] = (f"{source}; what the maps move is not counted",)
     if item.taught:
         one = _taught(one, maps=item.batch * published.map_elements * grown)
-        notes = (f"FLOPs as published ({published.source})",)
-        if not published.counted:
-            notes += ("nobody counted its maps: as many elements a FLOP are taken as ResNet-50 gives",)
+        maps = () if published.counted else ("its maps are taken as many a FLOP as ResNet-50's: nobody counted them",)
+        notes = (source, *maps)
     sent = item.batch * CHANNELS * edge_px**2
     return Passes(unit=item.unit, units=item.batch, forwards=(one,), peak_bytes=peak, input_bytes=sent, notes=notes)
 

@@ -90,7 +90,7 @@ _RUN = (
         fields=("tokens",),
         parse=positive(parse_count),
         metavar="N",
-        help="Training tokens (one epoch).",
+        help="Training tokens of one epoch; images, clips or rows of a model that reads no tokens.",
     ),
     Flag(
         name="--epochs",
