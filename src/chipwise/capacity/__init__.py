@@ -3,6 +3,7 @@
 Read `offers.py` first.
 """
 
+from chipwise.capacity.blocks import block_problem, blocks_for
 from chipwise.capacity.offers import COMMITMENTS, buyable_terms, known_regions, offered_regions
 from chipwise.capacity.packing import Packing, pack
 from chipwise.capacity.redundancy import Redundancy, redundancy_for
@@ -11,6 +12,8 @@ __all__ = [
     "COMMITMENTS",
     "Packing",
     "Redundancy",
+    "block_problem",
+    "blocks_for",
     "buyable_terms",
     "known_regions",
     "offered_regions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chipwise.capacity import blocks_for
 from chipwise.decide.advice import Cost, Option, PrecisionChoice, Scale, Sizing
 from chipwise.decide.effects import Effect, checkpoint_effect, communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
@@ -208,6 +209,14 @@ def _reasons(question: Question, deployment: TrainingDeployment, training: dict[
         yield f"{show_usd(cost.mid)} for the run: {deployment.quote.why}"
 
 
+def _had(deployment: TrainingDeployment) -> str:
+    """How so many instances can be had for the same days."""
+    quote, blocks = deployment.quote, blocks_for(deployment.instances)
+    if quote is None or quote.term != "capacity-block" or blocks == 1:
+        return "reserve them or take a Capacity Block"
+    return f"{blocks} Capacity Blocks for the same days"
+
+
 def _risks(question: Question, deployment: TrainingDeployment, training: dict[str, Any]) -> Iterator[str]:
     deadline_s = user_bars(question).deadline_s
     if deadline_s is not None and deployment.duration_s.high > deadline_s:
@@ -216,7 +225,7 @@ def _risks(question: Question, deployment: TrainingDeployment, training: dict[st
     if budget is not None and deployment.usd_per_run is not None and deployment.usd_per_run.high > budget:
         yield f"may cost {show_usd(deployment.usd_per_run.high)} (upper end of the range), over the budget"
     if deployment.instances > 1:
-        yield f"{deployment.instances} instances must be had at once: reserve them or take a Capacity Block"
+        yield f"{deployment.instances} instances must be had at once: {_had(deployment)}"
     if deployment.instance.kind == "neuron":
         yield "the first compilation of the graphs is not counted: no source that was read times it"
     skew = skew_words(deployment, training)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from chipwise.capacity import block_problem
+from chipwise.capacity.blocks import SOURCE as BLOCKS
 from chipwise.decide.failures import Failure, Refusal, refusal_failure
 from chipwise.decide.found import Found
 from chipwise.decide.platforms import platforms_of
@@ -100,7 +102,12 @@ def _gather(
         for instance in way.platform.members:
             if instance.name in quotes:
                 at = (trials[int(mode)], place[int(column)])
-                yield _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
+                one = _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
+                failure = _purchase_failure(one)
+                if failure is None:
+                    yield one
+                else:
+                    found.fail([instance], failure)
 
 
 def _deployed(
@@ -124,6 +131,23 @@ def _keep_faster(fleets: Fleets, one: TrainingDeployment) -> None:
     other = of_size.get(one.instances)
     if other is None or one.duration_s.mid < other.duration_s.mid:
         of_size[one.instances] = one
+
+
+def _purchase_failure(one: TrainingDeployment) -> Failure | None:
+    """A fleet that is only sold in Capacity Blocks, larger or longer than these are; None where it can be bought."""
+    if one.quote is None or one.quote.term != "capacity-block":
+        return None
+    problem = block_problem(instances=one.instances, duration_s=one.duration_s.mid)
+    if problem is None:
+        return None
+    return Failure(
+        stage="purchase",
+        distance=float(one.instances),
+        reason=problem,
+        source=BLOCKS,
+        change="a size that is sold on demand, a longer deadline, or a reservation that AWS quotes",
+        nearest={"instances": one.instances},
+    )
 
 
 def _memory_failure(way: Way, short_bytes: float) -> Failure:
