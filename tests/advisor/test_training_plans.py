@@ -131,3 +131,25 @@ def test_wrong_training_requests_are_refused(
 ) -> None:
     with pytest.raises(error):
         estimate(EstimateRequest(model="llama-3.1-8b", instance="p5.48xlarge", training=training, split=split))
+
+
+def test_capacity_blocks_end_at_256_instances() -> None:
+    """P5e has no on-demand price; 256 of them need 66 days for what P6 does in 60."""
+    asked = Request(
+        model="llama-3.1-405b", purpose="pretrain", tokens=2e12, deadline_s=60 * 86400.0,
+        only=("p5e.48xlarge", "p6-b300.48xlarge"),
+    )  # fmt: skip
+    advice = advise(asked)
+    rejected = {row.instance: row for row in advice.rejected}
+    assert "on 256" in rejected["p5e.48xlarge"].reason
+    assert [option.instance for option in advice.options] == ["p6-b300.48xlarge"]
+
+
+def test_several_capacity_blocks_are_named_and_the_dearer_vendor_stands_apart() -> None:
+    asked = Request(
+        model="llama-3.3-70b", purpose="pretrain", tokens=2e12, deadline_s=30 * 86400.0,
+        only=("p5e.48xlarge", "trn1.32xlarge"),
+    )  # fmt: skip
+    gpu, neuron = advise(asked).options
+    assert any("2 Capacity Blocks for the same days" in risk for risk in gpu.risks)
+    assert neuron.risks[0].startswith("stands as the best Neuron option alone: 2.")
