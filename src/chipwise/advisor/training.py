@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from chipwise.advisor.layout import Target, platform_for
 from chipwise.advisor.other import sample_of
+from chipwise.advisor.request import SizeRequest
 from chipwise.advisor.whole import class_of
 from chipwise.catalog import load_catalog
 from chipwise.decide.failures import Refusal
@@ -26,12 +27,22 @@ from chipwise.parallelism import tp_problem
 from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, resolve_workload
 
 if TYPE_CHECKING:
-    from chipwise.advisor.request import EstimateRequest, SizeRequest, SplitRequest, TrainingRequest
+    from chipwise.advisor.request import EstimateRequest, SplitRequest, TrainingRequest
     from chipwise.decide.platforms import Platform
     from chipwise.model import ModelSpec
 
 METHODS = {"pretrain": "pretrain", "full-ft": "finetune", "ppo": "rlhf"}
 DEFAULT_RECOMPUTE: Recompute = "none"
+TRAINED_IN = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+"""Formats that the fitted runs multiplied in."""
+SERVED = (
+    "concurrency", "rate_per_s", "batch", "offline", "replicas", "lengths", "steps", "isl_tokens", "osl_tokens",
+)  # fmt: skip
+SERVING_ENGINE = (
+    "engine", "version", "kv_precision", "utilization", "chunk_tokens", "max_num_seqs", "eager", "draft",
+    "draft_tokens", "acceptance", "lora_adapters",
+)  # fmt: skip
+"""What a run has not; the lengths of answers only where some are generated."""
 
 
 def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: int = 1) -> dict[str, Any]:
@@ -44,6 +55,7 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
         InputError: an unknown method or mode, degrees that do not fit the model or the devices.
         InfeasibleError, KnowledgeError: the chip cannot, or nobody knows whether it can, train the model.
     """
+    _check_serving(request)
     demand = _demand(model, request)
     split = request.split
     asked = (split.tp or 1) * (split.pp or 1) * (split.cp or 1) * (split.dp or 1)
@@ -67,6 +79,26 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     }
 
 
+def _check_serving(request: SizeRequest | EstimateRequest) -> None:
+    """Refuse what belongs to serving.
+
+    Raises:
+        InputError: a load, lengths of answers where none are generated, a setting of an engine.
+    """
+    method = request.training.method
+    allowed = {"isl_tokens", "osl_tokens"} if method in GENERATING else set()
+    default = 1 if isinstance(request, SizeRequest) else None
+    said = [
+        name for name in SERVED if name not in allowed and getattr(request, name, None) not in {None, False, default}
+    ]
+    said += [name for name in SERVING_ENGINE if getattr(request.engine, name) not in {None, False}]
+    if said:
+        word = said[0].removesuffix("_tokens").removesuffix("_per_s").replace("_", "-")
+        raise InputError(
+            f"--{word} does not go with --method {method}", why="a training run serves nobody", fix="leave it out"
+        )
+
+
 def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> TrainingDemand:
     asked = request.training
     method = asked.method or ""
@@ -78,7 +110,7 @@ def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> Trainin
     wish = WorkloadRequest(
         preset=METHODS.get(method, "lora" if method == "dora" else method),
         tokens=1.0,
-        seq_len=asked.seq_len,
+        seq_len=asked.seq_len or request.context_tokens,
         micro_batch=asked.micro_batch,
         global_batch=asked.global_batch,
         optimizer=asked.optimizer,
@@ -105,6 +137,7 @@ def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> Trainin
         optimizer=workload.optimizer.value,
         recompute=workload.recompute.value if sample is None else recompute,
         sample=sample[0] if sample else None,
+        precision=_precision(request.engine.precision, method),
         shard=asked.shard,
         lora_rank=workload.lora_rank.value if workload.lora_rank else 16,
         isl_tokens=float(workload.isl.value) if workload.isl else None,
@@ -112,6 +145,19 @@ def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> Trainin
         offload=asked.offload or "none",
         roles=asked.roles or "in-turn",
     )
+
+
+def _precision(named: str | None, method: str) -> str:
+    """What matrices are multiplied in, as the user names it; QLoRA's 4-bit base is multiplied in bf16.
+
+    Raises:
+        UnknownNameError: a format that no trainer multiplies.
+    """
+    if named is None or (method, named) == ("qlora", "nf4"):
+        return "bf16"
+    if named not in TRAINED_IN:
+        raise UnknownNameError("training precision", named, TRAINED_IN, listing="known: " + ", ".join(TRAINED_IN))
+    return named
 
 
 def _way(model: ModelSpec, platform: Platform, split: SplitRequest, demand: TrainingDemand, instances: int) -> Way:

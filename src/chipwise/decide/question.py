@@ -63,6 +63,8 @@ class TrainingDemand:
     offload: str = "none"
     roles: str = "in-turn"
     sample: Item | None = None
+    precision: str = "bf16"
+    """What matrices are multiplied in; weights, gradients and states are held as the trainer holds them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

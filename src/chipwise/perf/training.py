@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib import resources
 
 import numpy as np
 
@@ -163,7 +166,7 @@ def _trained(shards: LayerShards, job: TrainingJob) -> DeviceParams:
 
 
 def _optimizer_s(given: TrainingInput, trained: DeviceParams, recipe: Recipe) -> Number:
-    """States, gradients and weights are read and written once: bytes over bandwidth (or over nothing faster)."""
+    """States, gradients and weights are read and written once, over the device's bandwidth or on the host."""
     layout = given.layout
     over = layout.replicas if layout.shard != "none" else 1.0
     optimizer = optimizer_of(given.job)
@@ -171,8 +174,31 @@ def _optimizer_s(given: TrainingInput, trained: DeviceParams, recipe: Recipe) ->
     moved = states + optimizer.state_bytes + recipe.gradient_bytes + recipe.weight_bytes
     routed = layout.expert_replicas if layout.shard != "none" else 1.0
     params = (trained.dense + trained.outer) / over + trained.expert / routed
+    if given.job.offload != "none":
+        beside = np.minimum(layout.devices, np.maximum(given.fabric.hardware.node_devices, 1.0))
+        return host_update_s(params=params * beside, micro_batches=given.job.micro_batches)
     bandwidth = given.fabric.hardware.memory_bandwidth_bytes_per_s * given.coefficients.bandwidth_fraction
     return OPTIMIZER_PASSES * params * moved / bandwidth
+
+
+def host_update_s(*, params: Number, micro_batches: Number) -> Number:
+    """Seconds in which the processors of one host add up gradients and update so many parameters.
+
+    `params (30 + 10 m) / rate`: CPU Adam once a step, a sum of gradients for each of m micro-batches.
+
+    Source: Ren et al., "ZeRO-Offload", 2021, arXiv:2101.06840; the rate is in `data/training_host.csv`.
+
+    >>> round(float(host_update_s(params=6.74e9, micro_batches=4)), 1)
+    14.3
+    """
+    known = _host()
+    return params * (known["update_bytes"] + known["sum_bytes"] * micro_batches) / known["host_rate"]
+
+
+@cache
+def _host() -> dict[str, float]:
+    text = resources.files("chipwise.perf").joinpath("data/training_host.csv").read_text(encoding="utf-8")
+    return {row["key"]: float(row["value"]) for row in csv.DictReader(text.splitlines())}
 
 
 def _other_passes(job: TrainingJob, busy: Seconds) -> Number:

@@ -9,6 +9,7 @@ from chipwise.decide.advice import Discouraged
 from chipwise.decide.failures import Refusal
 from chipwise.engines import neuron_support
 from chipwise.memory.training_job import ADAPTER_METHODS
+from chipwise.precision import capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,10 @@ def trainers_of(question: Question, chip: Chip) -> Trainers | Refusal:
     tried with a whole copy a device and sharded. What is no language model is copied (DDP) or fully sharded. AWS chips
     take what the Neuron pages document for training.
     """
+    precision = question.training.precision
+    if precision != "bf16" and capability(chip, precision).mode != "native":
+        why, source = f"{chip.id} does not multiply {precision}", capability(chip, precision).source
+        return Refusal(rule="precision", reason=why, source=source, change="--precision bf16, or a newer chip")
     if chip.vendor == "nvidia":
         if "bf16" not in chip.native:
             why = f"{chip.id} does not multiply bf16: training in 16 bits would need loss scaling in fp16"
@@ -81,8 +86,11 @@ def _neuron(question: Question, chip: Chip) -> Trainers | Refusal:
         return Refusal(
             rule="support", reason=verdict.why, source=verdict.source, change="a validated port", known=False
         )
+    named = " ".join(verdict.formats) or "no format"
+    if question.training.precision not in verdict.formats:
+        why = f"no page of {verdict.stack} trains in {question.training.precision} (it names {named})"
+        return Refusal(rule="precision", reason=why, source=verdict.source, change="--precision bf16", known=False)
     if question.training.method in QUANTISED and "nf4" not in verdict.formats:
-        named = " ".join(verdict.formats) or "no format"
         why = f"no page of {verdict.stack} names a 4-bit base (it names {named}): QLoRA would not run"
         return Refusal(rule="precision", reason=why, source=verdict.source, change="--for lora, or an NVIDIA size")
     pin = (f"pin Neuron SDK {verdict.sdk_pin}: later releases do not train it",) if verdict.sdk_pin else ()

@@ -47,7 +47,6 @@ SAMPLE_BATCHES = tuple(2**power for power in range(18))
 """Samples are smaller than sequences, down to the row of a table."""
 DEGREES = (1, 2, 4, 8, 16, 32)
 STAGES = (1, 2, 4, 8, 16)
-TRAIN_FORMAT = "bf16"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +99,7 @@ class Trial:
         """What backs the prediction of one row; nothing was fitted on models that are trained on samples."""
         if self.sample is not None:
             return "physics"
-        return training_evidence(generation=self.ways[row].platform.chip.architecture, precision=TRAIN_FORMAT)
+        return training_evidence(generation=self.ways[row].platform.chip.architecture, precision=self.job.precision)
 
     @property
     def job(self) -> TrainingJob:
@@ -174,6 +173,7 @@ def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Seq
         seq_len=demand.seq_len,
         micro_batch=micro,
         micro_batches=np.ceil(demand.global_batch / (micro * copies)),
+        precision=demand.precision,
         optimizer=demand.optimizer,
         recompute=recompute,
         trainer=scheme.trainer,
@@ -192,32 +192,32 @@ def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
     return TrainingLayout(shard=scheme.shard, **degrees)
 
 
-def _fabric(trainer: str, ways: Sequence[Way]) -> Fabric:
+def _fabric(trainer: str, precision: str, ways: Sequence[Way]) -> Fabric:
     distinct = {id(way.platform): way.platform for way in ways}
     places = {key: place for place, key in enumerate(distinct)}
     index = np.array([places[id(way.platform)] for way in ways])
-    fabrics = [platform_fabric(one, trainer) for one in distinct.values()]
+    fabrics = [platform_fabric(one, trainer, precision) for one in distinct.values()]
     hardware = stack([one.hardware for one in fabrics])
     links = stack_parameters([one.links for one in fabrics])
     return Fabric(hardware=replace(hardware, **_taken(hardware, index)), links=replace(links, **_taken(links, index)))
 
 
-def platform_fabric(platform: Platform, trainer: str) -> Fabric:
+def platform_fabric(platform: Platform, trainer: str, precision: str) -> Fabric:
     """The links of one platform as the training model was fitted with them."""
     chip, sample = platform.chip, platform.sample
     link = sample.link if sample else chip.link
     return training_fabric(
-        hardware=hardware_of(chip, formats=(TRAIN_FORMAT,), instance=sample),
-        coefficients=coefficients_of(chip.architecture, trainer),
+        hardware=hardware_of(chip, formats=(precision,), instance=sample),
+        coefficients=coefficients_of(chip.architecture, trainer, precision),
         generation=chip.architecture,
         fabric=link.kind if link else "none",
     )
 
 
-def coefficients_of(generation: str, trainer: str) -> TrainingCoefficients:
+def coefficients_of(generation: str, trainer: str, precision: str) -> TrainingCoefficients:
     """The fitted numbers of a trainer on a generation: those of the trainer whose speed is like its own."""
     family = recipes()[trainer].family
-    return training_coefficients(generation=generation, precision=TRAIN_FORMAT, trainer=family)
+    return training_coefficients(generation=generation, precision=precision, trainer=family)
 
 
 def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
@@ -231,9 +231,9 @@ def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _coefficients(trainer: str, ways: Sequence[Way]) -> TrainingCoefficients:
+def _coefficients(trainer: str, precision: str, ways: Sequence[Way]) -> TrainingCoefficients:
     generations = sorted({way.platform.chip.architecture for way in ways})
-    known = [coefficients_of(one, trainer) for one in generations]
+    known = [coefficients_of(one, trainer, precision) for one in generations]
     index = np.array([generations.index(way.platform.chip.architecture) for way in ways])
     names = [one.name for one in fields(TrainingCoefficients)]
     return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[index] for name in names})
@@ -271,8 +271,8 @@ def trial(
         model=question.model,
         layout=layout,
         job=job if mean is None else replace(job, seq_len=mean),
-        fabric=_fabric(paced, ways),
-        coefficients=_coefficients(paced, ways),
+        fabric=_fabric(paced, job.precision, ways),
+        coefficients=_coefficients(paced, job.precision, ways),
         devices_per_chip=cores,
         rollout=None if rollout_s is None else Rollout(seconds_s=rollout_s, loop_factor=loop_factor()),
         sample=sample,
