@@ -72,8 +72,8 @@ def test_states_on_the_host_are_updated_by_its_processors() -> None:
     "flag", ["concurrency", "rate_per_s", "batch", "offline", "replicas", "isl_tokens", "osl_tokens"]
 )
 def test_a_run_has_no_load(flag: str) -> None:
+    load: dict[str, Any] = {flag: True if flag == "offline" else 4}
     with pytest.raises(InputError, match="does not go with --method pretrain"):
-        load: dict[str, Any] = {flag: True if flag == "offline" else 4}
         answer("p5.48xlarge", **load)
 
 

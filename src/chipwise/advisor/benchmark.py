@@ -74,7 +74,11 @@ def _other(question: Question, advice: Advice) -> dict[str, Any]:
     """What to time on each option: no load generator is shared by such services, so none is made up here."""
     demand = question.other
     arrival, unit = demand.arrival, demand.item.unit
-    load = {"rate": f"{arrival.rate_per_s:g} requests a second", "offline": "a queue that never empties"}
+    load = {
+        "rate": f"{arrival.rate_per_s:g} requests a second",
+        "offline": "a queue that never empties",
+        "throughput": f"a queue that never empties, of which {arrival.rate_per_s:g} {unit}s a second must leave",
+    }
     asked = load.get(arrival.kind, f"{arrival.users:g} requests in flight")
     commands = [
         f"# option {option.rank}: {option.engine} on {option.instances} x {option.instance}, "

@@ -93,12 +93,13 @@ def sample_of(model: ModelSpec, wish: WorkloadRequest) -> tuple[Item, dict[str, 
 
 def other_demand(workload: OtherWorkload) -> OtherDemand:
     """The workload as `decide` asks it."""
+    rate = workload.rate_per_s or workload.throughput_units_per_s
     return OtherDemand(
         item=item_of(workload),
         arrival=Arrival(
             kind=workload.load.value,
             users=workload.users.value if workload.users else 1.0,
-            rate_per_s=workload.rate_per_s.value if workload.rate_per_s else 0.0,
+            rate_per_s=rate.value if rate else 0.0,
             think_s=workload.think_s.value if workload.think_s else 0.0,
         ),
         latency_p99_s=workload.latency_p99_s.value if workload.latency_p99_s else None,

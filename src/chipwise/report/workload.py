@@ -19,6 +19,7 @@ _UNITS = (
     ("usd_per_hour", show_usd),
     ("usd", show_usd),
     ("tokens_per_s", lambda value: f"{amount(value)} tok/s"),
+    ("units_per_s", lambda value: f"{amount(value)} a second"),
     ("per_s", lambda value: f"{amount(value)} req/s"),
     ("s", show_seconds),
     ("weeks", lambda value: f"{amount(value)} weeks"),

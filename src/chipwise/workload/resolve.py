@@ -25,7 +25,10 @@ _SAMPLES_ONLY = {
 """What a training sample of a class measures."""
 _REFUSED: dict[Kind, tuple[tuple[str, ...], str]] = {
     "serving": ((*_TRAINING_ONLY, *_MEDIA_ONLY), "a model that streams tokens has no such setting"),
-    "other": ((*_TRAINING_ONLY, *_SERVING_ONLY), "one answer a request: no token stream and no run"),
+    "other": (
+        (*_TRAINING_ONLY, *(name for name in _SERVING_ONLY if name != "throughput_tokens_per_s")),
+        "one answer a request: no token stream and no run",
+    ),
     "training": (
         (*(name for name in _SERVING_ONLY if name != "osl"), *_ANSWERS_ONLY, *_MEDIA_ONLY),
         "a training run serves nobody",

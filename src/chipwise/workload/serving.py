@@ -71,6 +71,8 @@ def resolve_other(
 ) -> OtherWorkload:
     """The single answers that are asked for. `--ttft-p99` bounds the answer: the first token is the last.
 
+    `--throughput` counts units a second, whatever the model's are.
+
     Raises:
         InputError: two loads at once, an input longer than the model takes.
     """
@@ -83,6 +85,14 @@ def resolve_other(
             raise _too_long(f"--isl {isl.value}", limit)
         isl = Given(value=limit, origin="model")
     latency = request.latency_p99_s if request.latency_p99_s is not None else request.ttft_p99_s
+    bar = number(latency, preset, "latency_p99_s")
+    wanted = request.throughput_tokens_per_s
+    if wanted is not None and request.users is not None:
+        raise InputError(
+            "--users and --throughput state the load twice", why="each alone says how requests come", fix="leave one"
+        )
+    if wanted is not None and bar is not None and bar.origin == "preset":
+        bar = None  # meant for people who wait: a throughput alone is reached by a queue that never empties
     return OtherWorkload(
         preset=_named(request, preset),
         goals=goals,
@@ -99,7 +109,8 @@ def resolve_other(
         steps=whole(request.steps, preset, "steps"),
         frames=whole(request.frames, preset, "frames"),
         audio_s=number(request.audio_s, preset, "audio_seconds"),
-        latency_p99_s=number(latency, preset, "latency_p99_s"),
+        latency_p99_s=bar,
+        throughput_units_per_s=None if wanted is None else Given(value=wanted, origin="user"),
         budget_usd=number(request.budget_usd, preset, "budget_usd"),
     )
 

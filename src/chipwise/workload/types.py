@@ -171,7 +171,10 @@ class TrainingWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWorkload:
-    """One answer a request and no stream: images, diffusion, audio, embeddings, rankings, rows."""
+    """One answer a request and no stream: images, diffusion, audio, embeddings, rankings, rows.
+
+    `throughput_units_per_s` counts what `unit` says: images, seconds of audio, requests, rows.
+    """
 
     preset: Given[str]
     goals: Given[tuple[str, ...]]
@@ -180,6 +183,7 @@ class OtherWorkload:
     users: Given[float] | None = None
     think_s: Given[float] | None = None
     rate_per_s: Given[float] | None = None
+    throughput_units_per_s: Given[float] | None = None
     batch: Given[int] | None = None
     isl: Given[int] | None = None
     osl: Given[int] | None = None

@@ -89,7 +89,7 @@ def _sizing(question: Question, deployment: OtherDeployment) -> Sizing:
     """Instances by throughput: the load over what one instance may be asked to do."""
     capacity = FULLEST * float(deployment.served.outcome.capacity_per_s) / deployment.base_instances
     asked = float(deployment.served.outcome.requests_per_s)
-    by_throughput = max(1, round(-(-asked // capacity))) if question.other.arrival.kind == "rate" else 1
+    by_throughput = max(1, round(-(-asked // capacity))) if question.other.arrival.kind in {"rate", "throughput"} else 1
     return Sizing(
         chips_by_memory=1,
         instances_by_memory=1,

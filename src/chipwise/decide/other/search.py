@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,13 @@ from chipwise.units import show_seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.other.stands import Stand
     from chipwise.decide.question import Question
+    from chipwise.perf.other.load import Arrival
     from chipwise.perf.other.passes import Passes
 
 Quotes = dict[str, "Quote | None"]
@@ -93,8 +97,9 @@ def _judge(
 ) -> None:
     demand, (instance, quote) = question.other, offered
     stand = fed(stand, instance)
+    counts = _counts(passes, stand, demand.arrival)
     tried = outcome(
-        passes, stand.device, demand.arrival, devices=INSTANCES * stand.devices,
+        passes, stand.device, demand.arrival, devices=counts * stand.devices,
         largest_batch=largest_batch(stand, passes),
     )  # fmt: skip
     bar_s = demand.latency_p99_s
@@ -109,11 +114,22 @@ def _judge(
         OtherDeployment(
             instance=instance,
             served=Served(stand=stand, passes=passes, outcome=at(tried, place), kind=demand.arrival.kind),
-            base_instances=int(INSTANCES[place]),
+            base_instances=int(counts[place]),
             ha_factor=question.policy.ha_factor,
             quote=quote,
         )
     )
+
+
+def _counts(passes: Passes, stand: Stand, arrival: Arrival) -> NDArray[np.float64]:
+    """Numbers of instances tried: a throughput says itself how many reach it."""
+    if arrival.kind != "throughput":
+        return INSTANCES
+    one = outcome(
+        passes, stand.device, arrival, devices=float(stand.devices), largest_batch=largest_batch(stand, passes)
+    )
+    needed = arrival.rate_per_s / passes.units / float(np.ravel(one.capacity_per_s)[0])
+    return np.array([min(max(math.ceil(needed), 1.0), INSTANCES[-1])])
 
 
 def _memory_failure(stand: Stand, short_bytes: float) -> Failure:

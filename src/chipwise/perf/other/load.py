@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,8 @@ class Arrival:
     """How requests come, in totals for the deployment.
 
     `closed`: `users` always in flight; `rate`: `rate_per_s` a second; `offline`: a queue that never empties;
-    `static`: one batch of `users`.
+    `static`: one batch of `users`; `throughput`: a queue that never empties, of which `rate_per_s` units a second are
+    to be worked off.
     """
 
     kind: str
@@ -55,8 +56,8 @@ def outcome(passes: Passes, device: Device, arrival: Arrival, *, devices: Number
 
     Closed: a device has `n = users / devices` requests in flight and takes `b` of them at a time, so a request takes
     `ceil(n / b)` rounds. Rate: batches of `b` come at `rate / devices / b`; they wait as in M/D/1, and a request
-    waits for its batch to fill. Offline: the largest batch. Of the batches the one with the lowest P99 is taken;
-    offline, that with the most throughput.
+    waits for its batch to fill. Offline: the largest batch. Throughput: as offline, on devices that reach it. Of the
+    batches the one with the lowest P99 is taken; offline, that with the most throughput.
 
     Args:
         passes: what a request does.
@@ -71,8 +72,11 @@ def outcome(passes: Passes, device: Device, arrival: Arrival, *, devices: Number
         return batch_seconds(passes, device, requests=requests)
 
     count = np.atleast_1d(np.asarray(devices, dtype=float))[:, None]
-    best = {"closed": _closed, "static": _closed, "rate": _rate, "offline": _offline}[arrival.kind]
-    return best(_Tried(sizes=sizes, seconds_of=seconds_of, count=count, request_s=device.request_s), arrival)
+    best = {"closed": _closed, "static": _closed, "rate": _rate, "offline": _offline, "throughput": _reached}[
+        arrival.kind
+    ]
+    asked = replace(arrival, rate_per_s=arrival.rate_per_s / passes.units) if arrival.kind == "throughput" else arrival
+    return best(_Tried(sizes=sizes, seconds_of=seconds_of, count=count, request_s=device.request_s), asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,4 +158,17 @@ def _offline(tried: _Tried, arrival: Arrival) -> Outcome:
         requests_per_s=rates,
         capacity_per_s=capacity,
         utilisation=np.ones_like(capacity),
+    )
+
+
+def _reached(tried: _Tried, arrival: Arrival) -> Outcome:
+    """The largest batches on as many devices as it takes; fewer never get to the end of the queue."""
+    found = _offline(tried, arrival)
+    enough = np.asarray(found.capacity_per_s) >= arrival.rate_per_s
+    return replace(
+        found,
+        latency_mean_s=np.where(enough, found.latency_mean_s, np.inf),
+        latency_p99_s=np.where(enough, found.latency_p99_s, np.inf),
+        requests_per_s=np.minimum(found.requests_per_s, arrival.rate_per_s),
+        utilisation=arrival.rate_per_s / np.asarray(found.capacity_per_s),
     )

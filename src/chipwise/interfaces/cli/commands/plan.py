@@ -78,7 +78,7 @@ _WANT = (
         fields=("throughput_tokens_per_s",),
         parse=positive(parse_rate),
         metavar="R",
-        help="Output tokens a second.",
+        help="Output tokens a second; images, seconds of audio or rows where the model answers whole.",
     ),
     *LENGTHS,
     CONTEXT,
