@@ -64,8 +64,6 @@ class TrainingInput:
     @property
     def spread_factor(self) -> Number:
         """What a time is multiplied and divided by for its range."""
-        if self.sample is not None:
-            return self.sample.spread_factor
         return self.coefficients.spread(mixture=any(layer.experts for layer in self.model.layers))
 
     @property

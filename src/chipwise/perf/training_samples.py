@@ -48,8 +48,6 @@ class Sampled:
     counts: SampleCounts
     looked_up_elements: float
     """Of the rows of tables that a sample asks for."""
-    spread_factor: float
-    """Of times: nothing was fitted on such models."""
 
 
 def sampled(model: ModelSpec, item: Item) -> Sampled:
@@ -68,7 +66,6 @@ def sampled(model: ModelSpec, item: Item) -> Sampled:
         once=once,
         counts=_counts(model, once),
         looked_up_elements=float(sum(table.in_features for table in _tables(model))),
-        spread_factor=training_fact("spread_factor"),
     )
 
 
@@ -76,6 +73,15 @@ def _text(model: ModelSpec) -> Iterator[Forward]:
     """The text that goes with an image where a model pairs the two."""
     if model.architecture == "vision-language" and model.max_context_tokens:
         yield layer_stack("text encoder", model.layers, tokens=float(model.max_context_tokens))
+
+
+def sample_spread_factor(vendor: str) -> float:
+    """What a time is multiplied and divided by for its range: nothing was fitted on such models.
+
+    >>> sample_spread_factor("nvidia"), sample_spread_factor("aws")
+    (2.0, 4.0)
+    """
+    return training_fact("neuron_spread_factor" if vendor == "aws" else "spread_factor")
 
 
 def _tables(model: ModelSpec) -> list[Weight]:

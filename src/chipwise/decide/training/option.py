@@ -209,6 +209,14 @@ def _reasons(question: Question, deployment: TrainingDeployment, training: dict[
         yield f"{show_usd(cost.mid)} for the run: {deployment.quote.why}"
 
 
+def _each(deployment: TrainingDeployment) -> str:
+    """Samples a second that each of the host's vCPUs prepares."""
+    if not deployment.instance.vcpu:
+        return ""
+    each = deployment.value("samples_per_s") / deployment.instances / deployment.instance.vcpu
+    return f" ({show_count(each)} a second and vCPU)"
+
+
 def _had(deployment: TrainingDeployment) -> str:
     """How so many instances can be had for the same days."""
     quote, blocks = deployment.quote, blocks_for(deployment.instances)
@@ -233,5 +241,5 @@ def _risks(question: Question, deployment: TrainingDeployment, training: dict[st
         yield skew
     yield from deployment.notes
     if deployment.trial.sample is not None:
-        yield "reading, decoding and augmenting samples is not counted: the host's processors must keep up"
+        yield f"reading and decoding samples is not counted: the host's processors must keep up{_each(deployment)}"
         yield from deployment.trial.sample.passes.notes

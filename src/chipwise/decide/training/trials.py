@@ -26,7 +26,7 @@ from chipwise.perf.training import Rollout, TrainingArrays, TrainingInput, step_
 from chipwise.perf.training_coefficients import TrainingCoefficients, training_coefficients, training_evidence
 from chipwise.perf.training_communication import Fabric, training_fabric
 from chipwise.perf.training_rollout import loop_factor, loop_spread_factor
-from chipwise.perf.training_samples import Sampled, sampled
+from chipwise.perf.training_samples import Sampled, sample_spread_factor, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -278,6 +278,8 @@ def trial(
         sample=sample,
     )
     spread = given.spread_factor
+    if sample is not None:
+        spread = _column([sample_spread_factor(way.platform.chip.vendor) for way in ways])
     if rollout_s is not None:
         spread = np.maximum(spread, loop_spread_factor(mixture=any(layer.experts for layer in question.model.layers)))
     return Trial(
