@@ -134,15 +134,16 @@ def test_wrong_training_requests_are_refused(
 
 
 def test_capacity_blocks_end_at_256_instances() -> None:
-    """P5e has no on-demand price; 256 of them need 66 days for what P6 does in 60."""
+    """P5e is sold in Capacity Blocks alone: more than 256 of them stand behind what is sold as listed."""
     asked = Request(
         model="llama-3.1-405b", purpose="pretrain", tokens=2e12, deadline_s=60 * 86400.0,
         only=("p5e.48xlarge", "p6-b300.48xlarge"),
     )  # fmt: skip
-    advice = advise(asked)
-    rejected = {row.instance: row for row in advice.rejected}
-    assert "on 256" in rejected["p5e.48xlarge"].reason
-    assert [option.instance for option in advice.options] == ["p6-b300.48xlarge"]
+    listed, quoted = advise(asked).options
+    assert (listed.instance, quoted.instance) == ("p6-b300.48xlarge", "p5e.48xlarge")
+    assert quoted.instances > 256
+    assert "purchase: Capacity Blocks" in {rule.rule for rule in quoted.discouraged_by}
+    assert not listed.discouraged_by
 
 
 def test_several_capacity_blocks_are_named_and_the_dearer_vendor_stands_apart() -> None:

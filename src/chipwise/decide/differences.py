@@ -10,6 +10,7 @@ from chipwise.decide.advice import AlsoFeasible, Behind, Excluded, NotJudged, Re
 from chipwise.decide.bars import COST_GOALS
 from chipwise.decide.deployment import standing_of
 from chipwise.decide.rank import beats
+from chipwise.decide.training.deployment import TrainingDeployment
 from chipwise.units import show_usd
 
 if TYPE_CHECKING:
@@ -35,12 +36,18 @@ def behind(one: Deployment, options: Sequence[Deployment], question: Question) -
     goal, than = question.order_by, rival.instance.name
     if not math.isfinite(second.metric.mid) and math.isfinite(first.metric.mid):
         apart = Behind(kind="support", value=None, unit=None, than=than)
-        return apart, f"its stack is past support; {than} has one that is not"
+        return apart, f"{_aside(one)}; not so {than}"
     if beats(first.metric, second.metric):
         kind, unit = "price" if goal in COST_GOALS else "slo", one.metric_unit(question)
         apart = Behind(kind=kind, value=second.metric.mid - first.metric.mid, unit=unit, than=than)
         return apart, f"{goal}: {second.metric.mid / first.metric.mid:.2f} times {than}"
     return _tied(first.usd, second.usd, than, question)
+
+
+def _aside(one: Deployment) -> str:
+    """By which rule a deployment stands behind whatever it costs."""
+    rules = [rule.rule for rule in one.discouraged_by] if isinstance(one, TrainingDeployment) else []
+    return f"discouraged ({', '.join(rules)})" if rules else "no price"
 
 
 def _decides(leader: Deployment, one: Deployment, question: Question) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from chipwise.catalog import Instance
     from chipwise.decide.advice import NotJudged, Rejected
 
-STAGES = ("engine", "support", "custom-kernels", "precision", "facts", "split", "memory", "purchase", "slo")
+STAGES = ("engine", "support", "custom-kernels", "precision", "facts", "split", "memory", "slo")
 """Checks in their order; a later one failed means that more had been passed."""
 
 

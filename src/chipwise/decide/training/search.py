@@ -9,6 +9,8 @@ import numpy as np
 
 from chipwise.capacity import block_problem
 from chipwise.capacity.blocks import SOURCE as BLOCKS
+from chipwise.cost import sold_instances
+from chipwise.decide.advice import Discouraged
 from chipwise.decide.failures import Failure, Refusal, refusal_failure
 from chipwise.decide.found import Found
 from chipwise.decide.platforms import platforms_of
@@ -102,18 +104,15 @@ def _gather(
         for instance in way.platform.members:
             if instance.name in quotes:
                 at = (trials[int(mode)], place[int(column)])
-                one = _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
-                failure = _purchase_failure(one)
-                if failure is None:
-                    yield one
-                else:
-                    found.fail([instance], failure)
+                yield _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
 
 
 def _deployed(
     question: Question, at: tuple[Trial, int], instance: Instance, *, quote: Quote | None, trainers: Trainers
 ) -> TrainingDeployment:
     laid, row = at
+    course = course_of(question, laid, row, instance, quote)
+    instances = sold_instances(laid.ways[row].nodes, quote)
     return TrainingDeployment(
         instance=instance,
         trial=laid,
@@ -121,8 +120,8 @@ def _deployed(
         tokens=question.training.tokens,
         notes=trainers.notes,
         quote=quote,
-        course=course_of(question, laid, row, instance, quote),
-        discouraged_by=trainers.discouraged_by,
+        course=course,
+        discouraged_by=(*trainers.discouraged_by, *_unsold(instances, course.duration_s.mid, quote)),
     )
 
 
@@ -133,21 +132,17 @@ def _keep_faster(fleets: Fleets, one: TrainingDeployment) -> None:
         of_size[one.instances] = one
 
 
-def _purchase_failure(one: TrainingDeployment) -> Failure | None:
-    """A fleet that is only sold in Capacity Blocks, larger or longer than these are; None where it can be bought."""
-    if one.quote is None or one.quote.term != "capacity-block":
-        return None
-    problem = block_problem(instances=one.instances, duration_s=one.duration_s.mid)
-    if problem is None:
-        return None
-    return Failure(
-        stage="purchase",
-        distance=float(one.instances),
-        reason=problem,
-        source=BLOCKS,
-        change="a size that is sold on demand, a longer deadline, or a reservation that AWS quotes",
-        nearest={"instances": one.instances},
-    )
+def _unsold(instances: int, duration_s: float, quote: Quote | None) -> Iterator[Discouraged]:
+    """A fleet that is only sold in Capacity Blocks, larger or longer than these are."""
+    if quote is None or quote.term != "capacity-block":
+        return
+    problem = block_problem(instances=instances, duration_s=duration_s)
+    if problem is not None:
+        yield Discouraged(
+            rule="purchase: Capacity Blocks",
+            why=f"{problem} ({BLOCKS}): it takes a reservation that AWS quotes",
+            penalty="stands behind every fleet that is sold as listed, whatever it costs",
+        )
 
 
 def _memory_failure(way: Way, short_bytes: float) -> Failure:
