@@ -105,7 +105,8 @@ def _judge(
     bar_s = demand.latency_p99_s
     late = np.asarray(tried.latency_p99_s) > (np.inf if bar_s is None else bar_s)
     late |= ~np.isfinite(np.asarray(tried.latency_p99_s))
-    late |= demand.arrival.rate_per_s > FULLEST * np.asarray(tried.capacity_per_s)
+    if demand.arrival.kind == "rate":  # a queue that never empties keeps devices full
+        late |= demand.arrival.rate_per_s > FULLEST * np.asarray(tried.capacity_per_s)
     if late.all():
         found.fail([instance], _late(tried, bar_s))
         return
