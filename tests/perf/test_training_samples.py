@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +97,13 @@ def test_a_known_answer_goes_through_the_decoder_at_once() -> None:
     assert sample.once.weights == pytest.approx(1.54e9, rel=0.01)  # each weight once, not once a token
     assert sample.counts.params == 1_543_490_560
     assert sample.passes.cache_bytes == 0
+
+
+def test_a_head_that_makes_sound_sees_each_token_once(shared: Path) -> None:
+    speaker = load_model(str(shared / "truth" / "configs" / "microsoft__VibeVoice-1.5B.json"))
+    sample = sampled(speaker, Item(preset="tts", unit="audio-second", tokens=100, audio_s=10))
+    assert all(one.passes == 1 for one in sample.passes.forwards)
+    assert sample.once.gemm_flops == pytest.approx(2 * 175 * sample.once.weights, rel=0.3)  # 100 + 10 x 7.5 tokens
 
 
 def test_text_and_image_towers_are_both_trained() -> None:

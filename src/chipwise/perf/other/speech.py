@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def speech_passes(model: ModelSpec, item: Item) -> Passes:
     """`item.audio_s` seconds of speech from `item.tokens` tokens of text: the prompt once, then token by token.
 
-    The whole of the sound is one answer: the first of it is heard earlier. To train, all its tokens go through at once.
+    The whole of the sound is one answer: the first of it is heard earlier. To train, all its tokens go
+    through at once, and the head sees each at one level of noise.
 
     Raises:
         KnowledgeError: nobody says how many tokens a second of its speech is.
@@ -31,11 +32,12 @@ def speech_passes(model: ModelSpec, item: Item) -> Passes:
     head = Forward(name="head")
     for tower in model.towers:
         for weight in tower.weights if tower.name == speech.head else ():
-            head = head.plus(multiplied(weight, rows=item.batch))
+            head = head.plus(multiplied(weight, rows=item.batch * (spoken if item.taught else 1.0)))
     forwards: tuple[Forward, ...] = (prompt, _speak(model, text + spoken / 2.0, item.batch).times(spoken))
     if item.taught:
         forwards = (layer_stack("decoder", model.layers, tokens=text + spoken, sequences=item.batch),)
-    forwards += (head.times(spoken * speech.head_passes),) if head.weights else ()
+    passes = 1.0 if item.taught else spoken * speech.head_passes
+    forwards += (head.times(passes),) if head.weights else ()
     return Passes(
         unit=item.unit,
         units=item.audio_s * item.batch,
