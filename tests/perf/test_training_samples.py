@@ -60,6 +60,8 @@ def rate(name: str, item: Item, batch: float, hardware: Hardware) -> float:
     [
         # NVIDIA/DeepLearningExamples PyTorch/Classification/ConvNets/resnet50v1.5: 1 x A100 80GB, mixed precision
         ("resnet-50", IMAGE, 256, A100_80, 2470),
+        # NVIDIA/DeepLearningExamples MxNet/Classification/RN50v1.5: the same chip, fused kernels
+        ("resnet-50", IMAGE, 512, A100_80, 3410),
         # huggingface/pytorch-image-models results/benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv
         ("resnet-50", IMAGE, 512, RTX_3090, 1218),
         ("vit-base", IMAGE, 192, RTX_3090, 393),

@@ -279,7 +279,8 @@ def trial(
     )
     spread = given.spread_factor
     if sample is not None:
-        spread = _column([sample_spread_factor(way.platform.chip.vendor) for way in ways])
+        tables = sample.counts.table_params > 0
+        spread = _column([sample_spread_factor(way.platform.chip.vendor, tables=tables) for way in ways])
     if rollout_s is not None:
         spread = np.maximum(spread, loop_spread_factor(mixture=any(layer.experts for layer in question.model.layers)))
     return Trial(
