@@ -489,3 +489,16 @@ def test_a_model_with_a_tower_is_never_cut_by_itself(llama8b: ModelSpec, ask: As
     long = ask(seeing, context_tokens=65536, chunk_tokens=2048, whole_prompts=True, engine_version="0.7.3")
     cut = replace(long, whole_prompts=False)
     assert size_serving(long).activations_total_bytes > size_serving(cut).activations_total_bytes
+
+
+def test_tokens_that_nothing_drafts_are_told(llama8b: ModelSpec, ask: Ask) -> None:
+    """An n-gram drafter takes no memory; a draft model or prediction layers do, and need no word."""
+    extra = replace(llama8b, mtp=(replace(llama8b.layers[0], count=1, indices=(32,)),))
+    silent = (
+        ask(llama8b),
+        ask(llama8b, draft=shard(llama8b, Split()), draft_tokens=3),
+        ask(extra, draft_tokens=3),
+    )
+    assert [size_serving(one).warnings for one in silent] == [(), (), ()]
+    (said,) = size_serving(ask(llama8b, draft_tokens=3)).warnings
+    assert "n-gram" in said

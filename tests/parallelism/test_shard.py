@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.engines import SpareLayers
 from chipwise.model import Attention, Experts, Layer, ModelSpec, Tower, Weight
 from chipwise.parallelism import GemmShard, Split, ceil_div, shard, tp_share
 from chipwise.parallelism.stages import fullest_stage, stage_sizes
@@ -125,6 +127,38 @@ def test_stages_hold_every_layer_once(layers: int, pp: int) -> None:
     assert max(sizes) - min(sizes) <= 1
     if pp > 1 and layers % pp:
         assert sizes[-1] == layers // pp
+
+
+@given(layers=st.integers(1, 200), pp=st.integers(1, 16), spare=st.sampled_from(get_args(SpareLayers)))
+def test_every_engine_s_stages_hold_every_layer(layers: int, pp: int, spare: SpareLayers) -> None:
+    sizes = stage_sizes(layers, pp, spare)
+    assert (len(sizes), sum(sizes), min(sizes)) == (pp, layers, layers // pp)
+
+
+@pytest.mark.parametrize(
+    ("spare", "sizes"),
+    [
+        ("before-last", [7, 7, 8, 8, 8, 8, 8, 7]),
+        ("last", [7, 7, 7, 7, 7, 7, 7, 12]),
+        ("last-each", [7, 7, 7, 8, 8, 8, 8, 8]),
+        ("first-each", [8, 8, 8, 8, 8, 7, 7, 7]),
+    ],
+)
+def test_61_layers_over_8_stages_as_each_engine_deals_them(spare: SpareLayers, sizes: list[int]) -> None:
+    """The example of vLLM's pull request 13839 and SGLang's 6666 and 13282."""
+    assert stage_sizes(61, 8, spare) == sizes
+
+
+def test_where_the_last_stage_takes_what_is_left_over_it_is_the_fullest() -> None:
+    """31 of 61 layers and the head, where vLLM of today leaves it 30."""
+    deep = model_of(replace(DENSE, count=61, indices=tuple(range(61))))
+    old, new = (shard(deep, Split(pp=2, spare_layers=rule)) for rule in ("last", "before-last"))
+    assert (old.layers[0].count, old.outer_copies) == (31.0, (0.0, 1.0))
+    assert (new.layers[0].count, new.outer_copies) == (31.0, (1.0, 0.0))
+
+
+def test_a_model_without_weights_is_not_scaled() -> None:
+    assert shard(model_of(outer=()), Split()).stated_fraction == 1.0
 
 
 def test_the_fullest_stage_of_a_deep_model_is_the_one_with_most_experts() -> None:

@@ -32,7 +32,7 @@ from chipwise.audit.replay import DEFECTS
 from chipwise.audit.settings import Limits, device_facts, kv_format_of, limits_of, settings_of
 from chipwise.audit.table import Row
 from chipwise.catalog import Chip
-from chipwise.engines import Version, parse_version
+from chipwise.engines import Version, load_engine, parse_version, spare_layers
 from chipwise.memory import MemoryAnswer, MemoryProfile, ServingMemoryInput, memory_profile, size_serving, visible_bytes
 from chipwise.memory.serving import weights_error
 from chipwise.model import ModelSpec, Tower, Weight
@@ -145,7 +145,8 @@ def _size(row: Row, context: Context) -> Sized | SkipError:
 def _sized(row: Row, context: Context) -> Sized:
     device = device_of(row)
     engine = engine_of(row, device)
-    model, split = _model(row, context), split_of(row)
+    model = _model(row, context)
+    split = replace(split_of(row), spare_layers=spare_layers(load_engine(engine.name, engine.version)))
     asked = _asked(row, engine, model, device, split)
     share = _utilization(row)
     return Sized(

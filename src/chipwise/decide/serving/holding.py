@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import load_catalog
 from chipwise.decide.budget import whole_bytes
-from chipwise.engines import kv_formats
+from chipwise.engines import kv_formats, spare_layers
 from chipwise.memory import ServingMemoryInput, min_chips, size_serving, to_make_it_fit
 from chipwise.memory.fitting import FitOptions
 from chipwise.parallelism import shard
@@ -32,8 +32,9 @@ class Held:
 def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
     """Size one layout of a model that is already at its precision."""
     seat = layout.seat
+    split = replace(layout.split, spare_layers=spare_layers(seat.engine))
     asked = ServingMemoryInput(
-        shards=shard(model, layout.split),
+        shards=shard(model, split),
         capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
         utilization=seat.limits.utilization,
         context_tokens=context_tokens,
@@ -50,7 +51,7 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
         devices_per_chip=seat.platform.chip.cores,
         lora_adapters=seat.limits.lora_adapters,
         lora_rank=seat.limits.lora_rank,
-        draft=shard(seat.limits.draft, layout.split) if seat.limits.draft else None,
+        draft=shard(seat.limits.draft, split) if seat.limits.draft else None,
         draft_tokens=seat.limits.draft_tokens,
     )
     return Held(asked=asked, answer=size_serving(asked))
@@ -69,6 +70,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     may = _options(layout)
     fewest = min_chips(model, held.asked, may)
     changes = to_make_it_fit(model, held.asked, may)
+    said = (*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes)
     return {
         "fits": bool(answer.fits),
         "chip": chip.id,
@@ -93,7 +95,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
         "engine_version": layout.seat.engine.version,
         "context_tokens": _whole(held.asked.context_tokens),
         "concurrency": float(held.asked.concurrency),
-        "warnings": [*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes],
+        "warnings": list(dict.fromkeys(said)),
     }
 
 
@@ -131,6 +133,7 @@ def _options(layout: Layout) -> FitOptions:
         most_stages=1 if part else MOST_STAGES,
         bigger_parts_bytes=_parts(seat.platform) if part else {},
         bigger_chips_bytes=_larger(chip, seat.platform.device_memory_bytes, layout.devices),
+        draft=seat.limits.draft,
     )
 
 
