@@ -111,6 +111,17 @@ def test_old_vllm_pads_latents_and_the_oldest_knew_none(latent: ModelSpec) -> No
     assert by_version["0.6.4"] == 61 * (128 / 8) * 2 * 128 * 2
 
 
+def test_full_keys_of_a_latent_model_are_as_wide_as_its_queries(latent: ModelSpec) -> None:
+    """DeepSeek-V3 before MLA was known: 128 heads of 192, values padded from 128: 2 x 128 x 192 elements of 2 bytes."""
+    layer = latent.layers[0]
+    wide = replace(layer, attention=replace(layer.attention, head_dim=192, value_head_dim=128))
+    profile = memory_profile("vllm", "0.6.0")
+    assert not profile.mla_latent
+    shards = shard(replace(latent, layers=(wide,)), Split())
+    (kind,) = cache_kinds(shards.layers, element_bytes=2.0, profile=profile)
+    assert kind.bytes_per_token == 2 * 128 * 192 * 2
+
+
 def test_shared_layers_keep_nothing(llama8b: ModelSpec) -> None:
     layer = llama8b.layers[0]
     borrowing = replace(layer, count=16, attention=replace(layer.attention, kind="shared"), indices=())

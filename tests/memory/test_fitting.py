@@ -167,3 +167,11 @@ def test_the_fewest_chips_are_dealt_layers_by_the_engine_s_rule(llama70b: ModelS
     may = FitOptions(most_tp=1)
     assert min_split(llama70b, asked, may) == Split(tp=1, pp=3)
     assert min_split(llama70b, last, may) == Split(tp=1, pp=4)
+
+
+def test_what_is_still_short_counts_against_a_change(llama70b: ModelSpec, ask: Ask) -> None:
+    """Half the cache of a shortfall that stays one: it shrinks by exactly that half."""
+    asked = ask(llama70b, Split(tp=2), context_tokens=131072, concurrency=64)
+    narrow = next(one for one in to_make_it_fit(llama70b, asked) if one.change == "hold the KV cache in fp8")
+    assert not narrow.enough
+    assert narrow.frees_bytes == pytest.approx(float(size_serving(asked).budget.cache_bytes) / 2)

@@ -405,3 +405,20 @@ def test_adapters_have_a_usual_rank() -> None:
     assert Adapter().rank == 16
     assert Adapter().targets == "all-linear"
     assert not Adapter().train_embeddings
+
+
+def test_muon_leaves_embedding_and_head_to_adamw() -> None:
+    """Master and one moment of 4 bytes a parameter; of embedding, head and final norm a second moment."""
+    ends = 2 * 128256 * 4096 + 4096
+    found = float(held(job=replace(JOB, optimizer="muon")).optimizer_bytes)
+    assert found == pytest.approx(8 * LLAMA_8B.params_total + 4 * ends, rel=1e-9)
+
+
+@pytest.mark.parametrize(("shard", "over"), [("none", (1, 1)), ("zero3", (8, 2))])
+def test_a_frozen_base_is_cut_only_under_full_sharding(shard: str, over: tuple[int, int]) -> None:
+    """Over 8 copies with ep 4 an expert's device shares it with one other."""
+    job = replace(JOB, method="lora", trainer="hf")
+    layout = TrainingLayout(dp=8, ep=4, shard=shard)  # type: ignore[arg-type]  # a word of the parameters
+    experts = 24 * 64 * 3 * 2048 * 1024
+    found = float(held(MOE, layout=layout, job=job).weights_bytes)
+    assert found == pytest.approx(2 * ((MOE.params_total - experts) / over[0] + experts / 4 / over[1]))

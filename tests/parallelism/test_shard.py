@@ -157,6 +157,17 @@ def test_where_the_last_stage_takes_what_is_left_over_it_is_the_fullest() -> Non
     assert (new.layers[0].count, new.outer_copies) == (31.0, (1.0, 0.0))
 
 
+def test_what_is_not_stored_has_no_parameters() -> None:
+    """A tied head multiplies and is held as the embedding."""
+    tied = model_of(DENSE, outer=(EMBED, replace(HEAD, stored=False)))
+    assert [gemm.params for gemm in shard(tied, Split()).outer] == [32064 * 4096, 0]
+
+
+def test_a_model_without_layers_has_an_empty_stage() -> None:
+    stage = fullest_stage(model_of(outer=(EMBED,)), 1)
+    assert (stage.layer_counts, stage.outer_copies) == ((), (1.0,))
+
+
 def test_a_model_without_weights_is_not_scaled() -> None:
     assert shard(model_of(outer=()), Split()).stated_fraction == 1.0
 

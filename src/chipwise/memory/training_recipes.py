@@ -87,11 +87,12 @@ class Recipe:
 class Optimizer:
     """What an optimizer keeps for one parameter: `moments` at the recipe's width, or `state_bytes` where that is fixed.
 
-    `on_host` states live in host memory and are paged in.
+    `outer_moments` are those of embedding and head. `on_host` states live in host memory and are paged in.
     """
 
     name: str
     moments: float
+    outer_moments: float
     state_bytes: float
     needs_master: float
     on_host: float
