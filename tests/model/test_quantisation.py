@@ -17,6 +17,7 @@ from chipwise.model.lookup import variant_scheme
 from chipwise.model.read import Source, read_source
 from chipwise.model.spec import ModelSpec
 from chipwise.model.stored import bits_per_weight
+from chipwise.precision import stored_bytes
 
 MOE: dict[str, Any] = {
     "model_type": "qwen3_moe",
@@ -117,6 +118,16 @@ def test_ignored_modules_split_a_run_of_layers() -> None:
     first = next(layer for layer in spec.layers if layer.indices == (0,))
     kept = {weight.name for weight in first.weights if weight.part == "attention" and weight.format == "bf16"}
     assert kept == {"self_attn.q_proj"}
+
+
+def test_meta_s_fp8_leaves_attention_and_the_first_and_last_mlp() -> None:
+    """405B: 126 x 570 M of attention, 2 of 126 MLPs of 2.617 B and the ends in 16 bits: 56.77 GiB on each of 8."""
+    spec = load_model("llama-3.1-405b-fp8")
+    attention, mlp = 126 * (2 * 16384 * 16384 + 2 * 1024 * 16384), 3 * 16384 * 53248
+    ends = 2 * 128256 * 16384
+    by_hand = 2 * (attention + 2 * mlp + ends) + 124 * mlp
+    assert stored_bytes(spec).main_bytes == pytest.approx(by_hand, rel=1e-3)
+    assert by_hand / 8 / 2**30 == pytest.approx(56.77, rel=2e-3)
 
 
 def test_expressions_and_wildcards() -> None:
