@@ -130,6 +130,27 @@ def test_meta_s_fp8_leaves_attention_and_the_first_and_last_mlp() -> None:
     assert by_hand / 8 / 2**30 == pytest.approx(56.77, rel=2e-3)
 
 
+LATENT = {
+    "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": 64, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 256,
+    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 1,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "q_lora_rank": 32, "kv_lora_rank": 16, "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8, "v_head_dim": 16, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["nvfp4", "mxfp4"])
+def test_four_bit_floats_that_a_name_alone_says_leave_latent_attention(words: str) -> None:
+    """As the published FP4 of DeepSeek-R1: experts and MLPs in 4 bits, MLA in 16; other attention is taken."""
+    latent, grouped = (formats(read_source(Source(config=one, name=f"made-up-{words}"))) for one in (LATENT, MOE))
+    assert latent["attention"] == {"bf16"}
+    assert latent["mlp"] == latent["expert"] == grouped["expert"] == grouped["attention"] == {words}
+    wide = formats(read_source(Source(config=LATENT, name="made-up-fp8")))
+    assert wide["attention"] == {"fp8"}
+    told = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4, "targets": ["Linear"]}}}
+    assert "bf16" not in formats(read_source(Source(config={**LATENT, "quantization_config": told}, name="x")))["mlp"]
+
+
 def test_expressions_and_wildcards() -> None:
     spec = read(
         {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4, "targets": ["Linear"]}}}
