@@ -422,3 +422,10 @@ def test_a_frozen_base_is_cut_only_under_full_sharding(shard: str, over: tuple[i
     experts = 24 * 64 * 3 * 2048 * 1024
     found = float(held(MOE, layout=layout, job=job).weights_bytes)
     assert found == pytest.approx(2 * ((MOE.params_total - experts) / over[0] + experts / 4 / over[1]))
+
+
+def test_optimizers_are_known_as_transformers_spells_them() -> None:
+    assert optimizer_of(replace(JOB, optimizer="paged_adamw_8bit")) == optimizers()["paged-adamw-8bit"]
+    with pytest.raises(UnknownNameError) as refused:
+        optimizer_of(replace(JOB, optimizer="zzz"))
+    assert refused.value.fix.startswith("known: adamw, adam, ")

@@ -168,6 +168,13 @@ def test_a_model_without_layers_has_an_empty_stage() -> None:
     assert (stage.layer_counts, stage.outer_copies) == ((), (1.0,))
 
 
+def test_a_device_has_a_head_where_its_layer_has_any() -> None:
+    """Over 32 and over 64 devices one of 32; a layer without attention has none."""
+    assert [shard(LLAMA, Split(tp=tp)).layers[0].cache.query_heads for tp in (16, 32, 64)] == [2, 1, 1]
+    blind = replace(DENSE, attention=replace(FULL, kind="none", query_heads=0, kv_heads=0))
+    assert shard(model_of(blind), Split(tp=2)).layers[0].cache.query_heads == 0
+
+
 def test_a_model_without_weights_is_not_scaled() -> None:
     assert shard(model_of(outer=()), Split()).stated_fraction == 1.0
 
