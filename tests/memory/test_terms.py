@@ -220,3 +220,14 @@ def test_the_rotary_table_is_as_wide_as_the_widest_head(hybrid: ModelSpec) -> No
     assert rotary_bytes(shard(hybrid, Split()), element_bytes=2) == 131072 * 256 * 2
     headless = replace(shard(hybrid, Split()), layers=())
     assert rotary_bytes(headless, element_bytes=2) == 0
+
+
+def test_a_part_holds_what_its_widest_last_matrix_takes(llama8b: ModelSpec) -> None:
+    """Two matrices that give partial sums, of 14,336 and of 1,024 columns: the wider one counts."""
+    layer = llama8b.layers[0]
+    narrow = replace(next(one for one in layer.weights if one.name == "down"), name="side", in_features=1024)
+    more = replace(llama8b, layers=(replace(layer, weights=(*layer.weights, narrow)),))
+    each = [
+        layer_peak_bytes(shard(one, Split()), tokens=1, element_bytes=2.0, hidden_copies=0) for one in (llama8b, more)
+    ]
+    assert each == [2 * 3 * 14336, 2 * 3 * 14336]

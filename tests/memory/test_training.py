@@ -429,3 +429,12 @@ def test_optimizers_are_known_as_transformers_spells_them() -> None:
     with pytest.raises(UnknownNameError) as refused:
         optimizer_of(replace(JOB, optimizer="zzz"))
     assert refused.value.fix.startswith("known: adamw, adam, ")
+
+
+def test_a_change_that_fills_the_chip_to_the_share_that_can_be_used_is_enough() -> None:
+    full = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, method="full-ft"))
+    host = training_memory(replace(full, job=replace(full.job, offload="optimizer")))
+    exactly = float(host.total_bytes) / fitted().usable_fraction
+    for capacity, enough in ((exactly * (1 + 1e-12), True), (exactly * 0.999, False)):
+        found = {one.change: one.enough for one in training_changes(full, capacity_bytes=capacity)}
+        assert found["hold optimizer states on the host"] is enough

@@ -175,6 +175,22 @@ def test_a_device_has_a_head_where_its_layer_has_any() -> None:
     assert shard(model_of(blind), Split(tp=2)).layers[0].cache.query_heads == 0
 
 
+def test_two_pieces_are_enough_to_be_a_partial_sum() -> None:
+    two, one = (replace(O, tp_units=units) for units in (2, 1))
+    held = gemms(Split(tp=2), model_of(replace(DENSE, weights=(Q, two))))
+    assert held["o"].reduced
+    assert not gemms(Split(tp=2), model_of(replace(DENSE, weights=(Q, one))))["o"].reduced
+
+
+def test_the_ends_of_a_model_weigh_what_their_stage_holds() -> None:
+    """A head of 40 layers' bytes makes the last of two stages the fullest, though the first has more layers."""
+    heavy = replace(HEAD, out_features=40 * sum(weight.out_features for weight in (Q, K, O, UP)))
+    odd = replace(DENSE, count=33, indices=tuple(range(33)), weights=(Q, K, O, UP))
+    assert fullest_stage(model_of(odd, outer=(replace(EMBED, out_features=64), heavy)), 2).layer_counts == (16.0,)
+    light = replace(HEAD, out_features=64)
+    assert fullest_stage(model_of(odd, outer=(replace(EMBED, out_features=64), light)), 2).layer_counts == (17.0,)
+
+
 def test_a_model_without_weights_is_not_scaled() -> None:
     assert shard(model_of(outer=()), Split()).stated_fraction == 1.0
 
