@@ -251,3 +251,26 @@ def test_a_total_that_is_stated_and_layers_that_are_shared_scale_what_is_held() 
     once = replace(LLAMA_8B, layers=(replace(LLAMA_8B.layers[0], stored_count=8),))
     layers = float(held().weights_bytes) - 2 * (2 * 128256 * 4096 + 4096)
     assert float(held().weights_bytes) - float(held(once).weights_bytes) == pytest.approx(layers * 3 / 4)
+
+
+def test_a_checkpoint_read_whole_by_a_full_fine_tune_finds_no_gradients_yet() -> None:
+    """Over 8 devices: all weights in 16 bits, less what gradients (2 bytes) and states (4) will take of a device."""
+    recipe = replace(recipes()["litgpt"], whole_at_load=1.0, master_bytes=0.0, moment_bytes=2.0, gather_bytes=2.0)
+    job = replace(JOB, method="full-ft", trainer="litgpt", seq_len=1, micro_batches=1)
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(dp=8, shard="zero3"), job=job, recipe=recipe)
+    share = LLAMA_8B.params_total / 8
+    whole = 2 * LLAMA_8B.params_total
+    assert float(training_memory(question).activations_bytes) == pytest.approx(whole - share * (2 + 2 * 2), rel=1e-6)
+
+
+def test_what_comes_out_of_a_latent_may_be_brought_back() -> None:
+    """DeepSeek-V3: q_b gives 128 x 192 and kv_b 128 x 256 elements a token and layer, all of it recomputed."""
+    model = load_model("deepseek-v3")
+    named = replace(JOB, recompute="selective", fused_loss=True, even_routing=True)
+    kept, brought = (
+        float(held(model, job=replace(named, recompute_modules=modules)).activations_bytes)
+        for modules in ((), ("mla_up_proj",))
+    )
+    elements = 128 * 192 + 128 * 256
+    layers = sum(layer.count for layer in model.layers)
+    assert kept - brought == pytest.approx(4096 * (layers - 1) * elements * 2 * fitted().fused_factor, rel=1e-6)
