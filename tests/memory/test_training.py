@@ -438,3 +438,19 @@ def test_a_change_that_fills_the_chip_to_the_share_that_can_be_used_is_enough() 
     for capacity, enough in ((exactly * (1 + 1e-12), True), (exactly * 0.999, False)):
         found = {one.change: one.enough for one in training_changes(full, capacity_bytes=capacity)}
         assert found["hold optimizer states on the host"] is enough
+
+
+def test_many_layouts_fit_only_where_all_do() -> None:
+    """18 bytes a parameter of 8B over 1 and 8 devices: the first does not fit 80 GB, so not all do."""
+    both = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(dp=np.array([1, 8]), shard="zero3"), job=JOB)
+    answer = size_training(both, capacity_bytes=80 * GB)
+    assert list(np.asarray(answer.shortfall_bytes) > 0) == [True, False]
+    assert not answer.fits
+    assert size_training(both, capacity_bytes=400 * GB).fits
+
+
+def test_a_run_that_lacks_one_byte_does_not_fit() -> None:
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=JOB)
+    exactly = float(training_memory(question).total_bytes) / fitted().usable_fraction
+    assert size_training(question, capacity_bytes=exactly * (1 + 1e-12)).fits
+    assert not size_training(question, capacity_bytes=exactly - 2.0).fits
