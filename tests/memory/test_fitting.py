@@ -175,3 +175,10 @@ def test_what_is_still_short_counts_against_a_change(llama70b: ModelSpec, ask: A
     narrow = next(one for one in to_make_it_fit(llama70b, asked) if one.change == "hold the KV cache in fp8")
     assert not narrow.enough
     assert narrow.frees_bytes == pytest.approx(float(size_serving(asked).budget.cache_bytes) / 2)
+
+
+def test_stages_are_doubled_up_to_the_nodes_there_may_be(llama70b: ModelSpec, ask: Ask) -> None:
+    asked = ask(llama70b, Split(pp=2), context_tokens=131072, concurrency=64)
+    for nodes, proposed in ((4, ["pp 2 to 4"]), (3, [])):
+        found = to_make_it_fit(llama70b, asked, FitOptions(most_tp=1, most_stages=nodes))
+        assert [one.change for one in found if one.costs == "twice the chips"] == proposed

@@ -454,3 +454,12 @@ def test_a_run_that_lacks_one_byte_does_not_fit() -> None:
     exactly = float(training_memory(question).total_bytes) / fitted().usable_fraction
     assert size_training(question, capacity_bytes=exactly * (1 + 1e-12)).fits
     assert not size_training(question, capacity_bytes=exactly - 2.0).fits
+
+
+def test_the_budget_of_a_chip_of_two_devices_adds_up() -> None:
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=JOB)
+    for capacity in (100e9, 1e12):
+        answer = size_training(question, capacity_bytes=capacity, devices_per_chip=2)
+        terms = sum(float(value) for value in answer.budget.terms().values())
+        assert terms + float(answer.budget.free_bytes) == pytest.approx(capacity + float(answer.shortfall_bytes))
+        assert answer.fits is (capacity > 1e11)
