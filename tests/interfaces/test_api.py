@@ -18,7 +18,8 @@ from chipwise.errors import InputError
 from chipwise.interfaces.api.app import BASE, create_app
 from chipwise.interfaces.api.desk import BusyError, Desk, LeftError, SlowError
 from chipwise.interfaces.api.settings import Settings, checked
-from chipwise.interfaces.verbs import TOUCHES_FILES, Leave, command_of, packed, unpacked
+from chipwise.interfaces.sent import packed, unpacked
+from chipwise.interfaces.verbs import TOUCHES_FILES, Leave, command_of
 
 HOME = "http://127.0.0.1:8321"
 
@@ -195,6 +196,23 @@ def test_the_desk_keeps_few_answers_and_takes_few_questions() -> None:
             await Desk(Settings(waiting=0)).answer("explain", {"term": "mfu"}, _stays)
         with pytest.raises(SlowError):
             await Desk(Settings(wait_s=0.0)).answer("explain", {"term": "mfu"}, _stays)
+
+    anyio.run(asked)
+
+
+def test_work_ends_soon_after_its_asker_left_and_its_turn_is_free_again() -> None:
+    async def asked() -> None:
+        desk = Desk(Settings(at_once=1))
+        heard: list[str] = []
+
+        async def gone() -> bool:
+            return bool(heard)
+
+        with pytest.raises(LeftError):
+            await desk.answer("guide/check", {}, gone, heard.append)
+        assert desk.waiting == 0
+        await desk.answer("explain", {"term": "mfu"}, _stays)
+        assert len(heard) < 40
 
     anyio.run(asked)
 
