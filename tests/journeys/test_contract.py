@@ -31,4 +31,7 @@ pytestmark = pytest.mark.slow
 @description.parametrize()
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
+    if case.path.endswith("guide/check"):
+        few = {"only": ["8.1*"]}  # all cells take a minute
+        case.query, case.body = (few, case.body) if case.method == "GET" else (case.query, few)
     case.call_and_validate(headers={"host": "127.0.0.1"}, checks=PROMISED)
