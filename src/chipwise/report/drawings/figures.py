@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chipwise.report.drawings.axes import spanning
-from chipwise.report.drawings.chart import COLORS, Chart, Limit, Series, bars, svg
+from chipwise.report.drawings.chart import COLORS, Chart, Limit, Series, stack, svg
 from chipwise.report.phrases import times
 from chipwise.units import show_bytes, show_count, show_seconds, show_usd
 
@@ -125,9 +125,13 @@ def _scattered(label: str, rows: list[Answer], color: str) -> Series:
 
 
 def memory_figure(curves: Answer) -> str:
-    """The terms of the fullest chip's memory, one bar each."""
-    terms = [(name.removesuffix("_bytes"), value) for name, value in curves["memory"].items() if value]
-    return bars(f"Memory of one chip: {_what(curves)}", [(name, value, show_bytes(value)) for name, value in terms])
+    """The terms of the fullest chip's memory, each where the one before ends; together they are what it has."""
+    held = {name.removesuffix("_bytes"): value for name, value in curves["memory"].items() if value}
+    capacity = held.pop("capacity")
+    last = [name for name in ("reserved", "free") if name in held]
+    names = [*(name for name in held if name not in last), *last]
+    title = f"Memory of one chip, {show_bytes(capacity)}: {_what(curves)}"
+    return stack(title, [(name, held[name], show_bytes(held[name])) for name in names])
 
 
 def _what(curves: Answer) -> str:
