@@ -61,10 +61,19 @@ def _install(of: Told) -> Iterator[str]:
     for component in of.components:
         title, version = told(component, "title") or component, told(component, "version")
         yield f"- {title}{f' {version}' if version else ''}"
-        command = told(component, "install")
+        command = _command(of, component)
         if command:
             yield f"  `{command}`"
     yield ""
+
+
+def _command(of: Told, component: str) -> str:
+    """What installs a component; a device plugin that the files configure is told of its configuration."""
+    command = told(component, "install") or ""
+    configured = any(f"name: {of.name}-plugin" in file.text for file in of.files)
+    more = told(component, "config") if configured else None
+    words = " ".join(filter(None, [command, more]))
+    return words.replace("{cluster}", of.parameters.cluster).replace("{name}", of.name)
 
 
 def _files(of: Told) -> Iterator[str]:
@@ -88,6 +97,8 @@ def apply_commands(of: Told) -> Iterator[str]:
     """The commands, in order."""
     if of.parameters.form == "kustomize":
         yield from _nodegroups(of, "create")
+        if secret := list(_secret(of)):
+            yield from (f"kubectl create namespace {of.parameters.namespace}", *secret)
         trial = any("overlays/trial" in file.path for file in of.files)
         yield "kubectl apply -k overlays/production" + ("   # or overlays/trial: one replica" if trial else "")
         return
@@ -96,10 +107,21 @@ def apply_commands(of: Told) -> Iterator[str]:
             yield from _nodegroups(of, "create")
         else:
             yield f"kubectl apply -f {folder}/"
+        if folder == "setup":
+            yield from _secret(of)
     if of.parameters.form == "helm":
         chart, repository = told("production-stack", "chart") or "", told("production-stack", "repository")
         yield f"helm repo add {chart.partition('/')[0]} {repository}"
         yield f"helm upgrade --install {of.name} {chart} --namespace {of.parameters.namespace} -f values.yaml"
+
+
+def _secret(of: Told) -> Iterator[str]:
+    """The Secret that pods read a token from, where any does."""
+    if any("secretKeyRef:" in file.text or "hf_token:" in file.text for file in of.files):
+        yield (
+            f"kubectl -n {of.parameters.namespace} create secret generic {of.parameters.secret} "
+            "--from-literal=token=YOUR_TOKEN   # for a gated or private model"
+        )
 
 
 def _nodegroups(of: Told, verb: str) -> Iterator[str]:
