@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from chipwise.deploy import marks
 from chipwise.deploy.asked.chosen import Chosen
 from chipwise.deploy.asked.parameters import Parameters
 from chipwise.deploy.facts import number, told
@@ -46,7 +47,8 @@ def _head(of: Told) -> Iterator[str]:
     yield ""
     yield f"Option {chosen.rank} of a plan with facts of {chosen.facts_as_of}, by chipwise deploy. Nothing was applied."
     yield ""
-    yield f"- {chosen.replicas} replicas of {chosen.devices_per_replica} devices each: {split}"
+    devices = marks.several(chosen.devices_per_replica, "device")
+    yield f"- {marks.several(chosen.replicas, 'replica')} of {devices}: {split}"
     yield f"- weights {chosen.precision.weights}, cache {chosen.precision.kv}, computed in {chosen.precision.compute}"
     yield f"- engine {' '.join(filter(None, [chosen.engine, chosen.engine_version]))}"
     yield ""
@@ -106,6 +108,7 @@ def apply_commands(of: Told) -> Iterator[str]:
         if folder == "capacity" and of.parameters.target == "eksctl":
             yield from _nodegroups(of, "create")
         else:
+            yield from _compiled(of, folder)
             yield f"kubectl apply -f {folder}/"
         if folder == "setup":
             yield from _secret(of)
@@ -113,6 +116,18 @@ def apply_commands(of: Told) -> Iterator[str]:
         chart, repository = told("production-stack", "chart") or "", told("production-stack", "repository")
         yield f"helm repo add {chart.partition('/')[0]} {repository}"
         yield f"helm upgrade --install {of.name} {chart} --namespace {of.parameters.namespace} -f values.yaml"
+
+
+def _compiled(of: Told, folder: str) -> Iterator[str]:
+    """The Job that must be over before what stands beside it is applied."""
+    for file in of.files:
+        if file.kind == "Job" and file.path.startswith(f"{folder}/"):
+            longest = f"{int(number('startup', 'compile_floor') * number('startup', 'margin'))}s"
+            yield f"kubectl apply -f {file.path}"
+            yield (
+                f"kubectl -n {of.parameters.namespace} wait --for=condition=complete --timeout={longest} "
+                f"job/{of.name}-compile"
+            )
 
 
 def _secret(of: Told) -> Iterator[str]:
@@ -126,9 +141,9 @@ def _secret(of: Told) -> Iterator[str]:
 
 def _nodegroups(of: Told, verb: str) -> Iterator[str]:
     if of.parameters.target == "eksctl":
-        approve = " --approve" if verb == "delete" else ""
+        more = " --approve" if verb == "delete" else f" {told('eksctl', 'create_flags')}"
         paths = [file.path for file in of.files if file.kind == "ClusterConfig"]
-        yield from (f"eksctl {verb} nodegroup -f {path}{approve}" for path in paths)
+        yield from (f"eksctl {verb} nodegroup -f {path}{more}" for path in paths)
 
 
 def _folders(files: Iterable[File]) -> list[str]:

@@ -15,7 +15,7 @@ from chipwise.errors import ChipwiseError, InputError
 from chipwise.interfaces.api import openapi
 from chipwise.interfaces.api.desk import Answered, BusyError, Desk, LeftError, SlowError, etag
 from chipwise.interfaces.api.forms import EVENTS, JSON, ZIP, followed, form_of, zipped
-from chipwise.interfaces.api.guard import BodyTooLongError, Guard
+from chipwise.interfaces.api.guard import BodyTooLongError, BodyTooSlowError, Guard
 from chipwise.interfaces.api.meter import Figures, Meter
 from chipwise.interfaces.api.problems import busy, limited, of_error, problem, slow
 from chipwise.interfaces.api.settings import Settings, checked
@@ -160,6 +160,9 @@ def _explain_failures(app: FastAPI) -> None:
         ChipwiseError: lambda _, error: of_error(cast("ChipwiseError", error)),
         HTTPException: lambda request, error: _unrouted(request, cast("HTTPException", error)),
         BodyTooLongError: lambda *_: limited(413, "the body is too long", why="its size is bounded", fix="send less"),
+        BodyTooSlowError: lambda *_: limited(
+            408, "the body is too slow", why="its time is bounded", fix="send it at once"
+        ),
         BusyError: lambda *_: busy(),
         SlowError: lambda *_: slow(),
         LeftError: lambda *_: Response(status_code=_LEFT),
