@@ -71,6 +71,13 @@ def test_walk_the_flow_to_an_answer(page: Page, home: str) -> None:
     expect(page.locator("#answer")).to_contain_text("llama-3.1-8b")
 
 
+def test_the_boxes_of_the_flow_are_ways(page: Page, home: str) -> None:
+    page.goto(f"{home}/walk?model=llama-3.3-70b&8.1=serving&ask-serving=chat")
+    page.locator(".flow a", has_text="TP 8").click()
+    expect(page.locator("main")).to_contain_text("Speed")
+    assert len(parse_qs(urlparse(page.url).query)) == 4
+
+
 def test_move_the_context_until_something_stops_fitting(page: Page, home: str) -> None:
     page.goto(f"{home}/?{SMALL}")
     expect(page.locator("#answer")).to_contain_text("Option 1")
