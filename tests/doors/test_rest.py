@@ -18,6 +18,7 @@ from chipwise.interfaces.api.openapi import EXAMPLES
 from chipwise.interfaces.api.settings import Settings
 from chipwise.interfaces.cli import cli
 from chipwise.interfaces.verbs import PUBLISHED, Leave, command_of
+from chipwise.interfaces.web.pages import create_site
 from chipwise.report.schema import schema
 
 HOME = "http://127.0.0.1:8321"
@@ -146,6 +147,17 @@ def test_what_is_sent_in_place_of_a_file_is_bounded(
 ) -> None:
     response = client.post(f"{BASE}/{verb}", json=body)
     assert (response.status_code, word in response.text) == (400, True), response.text[:300]
+
+
+def test_the_page_gives_the_same_answer_too() -> None:
+    site = TestClient(create_site(Settings()), base_url=HOME)
+    asked = {"model": "llama-3.1-8b", "users": "8", "only": "g6e.xlarge"}
+    answer = said("plan", "llama-3.1-8b", "--users", "8", "--only", "g6e.xlarge")
+    assert site.get("/export.json", params=asked).json() == answer
+    option = answer["options"][0]
+    page = site.get("/", params=asked).text
+    assert f"Option 1: {option['instances']} &times; {option['instance']}" in page
+    assert f"{round(option['latency']['ttft_s']['p99'] * 1000)} ms" in page
 
 
 def test_a_no_is_an_answer(client: TestClient) -> None:
