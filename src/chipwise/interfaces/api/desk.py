@@ -101,16 +101,13 @@ class Desk:
             group.cancel_scope.cancel()
 
         answered: Answered | None = None
-        failed: Exception | None = None
-        async with anyio.create_task_group() as group:
-            group.start_soon(look)
-            try:
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(look)
                 answered = await anyio.to_thread.run_sync(self._work, asking, turns, abandon_on_cancel=True)
-            except Exception as error:  # noqa: BLE001 # raised again below, outside the group that would wrap it
-                failed = error
-            group.cancel_scope.cancel()
-        if failed is not None:
-            raise failed
+                group.cancel_scope.cancel()
+        except ExceptionGroup as failed:  # the group wraps what the thread raised
+            raise failed.exceptions[0] from None
         if answered is None:
             raise LeftError
         return answered
