@@ -31,7 +31,7 @@ class Series:
     band: tuple[tuple[float, float], ...] = ()
     joined: bool = True
     color: str = COLORS[0]
-    mark: Literal["dot", "ring", "cross"] = "dot"
+    mark: Literal["dot", "ring", "cross", "none"] = "dot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +147,8 @@ def _band(chart: Chart, series: Series) -> str:
 
 
 def _mark(series: Series, x: float, y: float, words: str) -> str:
+    if series.mark == "none":
+        return ""
     title = f"<title>{escape(words)}</title>" if words else ""
     if series.mark == "cross":
         path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
@@ -178,6 +180,7 @@ def _legend(series: Sequence[Series]) -> Iterator[str]:
     named = [one for one in series if one.label]
     x = float(_LEFT)
     for one in named if len(named) > 1 else ():
-        yield _mark(one, x + 5, _SHORT, "")
+        stroke = f'<path d="M{x:.0f} {_SHORT}h11" stroke="{one.color}" stroke-width="2"/>'
+        yield stroke if one.mark == "none" else _mark(one, x + 5, _SHORT, "")
         yield f'<text x="{x + 15:.0f}" y="{_SHORT + 4}">{escape(one.label)}</text>'
         x += 15 + 7.0 * len(one.label) + 18

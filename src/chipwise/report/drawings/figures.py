@@ -105,12 +105,26 @@ def pareto_figure(curves: Answer) -> str:
             x=spanning("USD an hour", [row["usd_per_hour"] for row in rows], shown=show_usd, log=True),
             y=spanning("P99 TPOT", [*(row["tpot_p99_s"] for row in rows), bar or 0.0], shown=show_seconds),
             series=(
+                Series(label="none is cheaper and faster", points=_front(rows), mark="none"),
                 _scattered("would do as well", others, COLORS[5]),
                 _scattered("options", chosen, COLORS[1]),
             ),
             limits=(Limit(axis="y", value=bar, label=f"asked ≤ {show_seconds(bar)}"),) if bar else (),
         )
     )
+
+
+def _front(rows: list[Answer]) -> tuple[tuple[float, float], ...]:
+    """The sizes that no other beats in price and latency both, from the cheapest on.
+
+    >>> _front([{"usd_per_hour": usd, "tpot_p99_s": s} for usd, s in ((3.0, 0.2), (1.0, 0.3), (2.0, 0.4))])
+    ((1.0, 0.3), (3.0, 0.2))
+    """
+    found: list[tuple[float, float]] = []
+    for usd, tpot_s in sorted((row["usd_per_hour"], row["tpot_p99_s"]) for row in rows):
+        if not found or tpot_s < found[-1][1]:
+            found.append((usd, tpot_s))
+    return tuple(found)
 
 
 def _scattered(label: str, rows: list[Answer], color: str) -> Series:
