@@ -14,6 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from chipwise.interfaces.api.settings import Settings
+from chipwise.interfaces.sent import packed
 from chipwise.interfaces.web.pages import STATIC, create_site
 
 ASKED = "model=llama-3.1-8b&users=8&only=g6e.xlarge"
@@ -95,6 +96,18 @@ def test_the_manifests_of_an_option_come_as_a_zip(client: TestClient) -> None:
     assert any("NodeClass" in files.read(name).decode() for name in files.namelist())
     wrong = client.get(f"/export.zip?{ASKED}&option=9")
     assert (wrong.status_code, wrong.json()["error"]["family"]) == (400, "input")
+
+
+def test_the_manifests_of_a_pasted_model_ask_for_its_checkpoint(client: TestClient) -> None:
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16, "vocab_size": 128256,
+        "torch_dtype": "bfloat16", "max_position_embeddings": 131072,
+    }  # fmt: skip
+    sent = {"config": packed(config), "users": "4", "only": "g6e.xlarge"}
+    files = zipfile.ZipFile(io.BytesIO(client.get("/export.zip", params=sent).content))
+    assert "- CHECKPOINT\n" in files.read("serving/20-deployment.yaml").decode()
+    assert "--checkpoint names it" in files.read("README.md").decode()
 
 
 def test_a_change_that_is_enough_is_a_question_that_can_be_taken(client: TestClient) -> None:

@@ -103,7 +103,8 @@ def _own(options: list[Answer]) -> tuple[Shown, ...]:
 
 _IN_WORDS: Mapping[str, str] = {
     "TTFT p99": "P99 TTFT {}", "TPOT p99": "P99 TPOT {}", "latency p99": "P99 latency {}", "tok/s": "{} tok/s",
-    "a second": "{} a second", "$/h": "{} an hour", "$ a run": "{} a run",
+    "a second": "{} a second", "$ a million": "{} a million", "$ each": "{} each",
+    "$/h": "{} an hour", "$ a run": "{} a run",
 }  # fmt: skip
 """A figure as part of a sentence, by its title in a table."""
 
