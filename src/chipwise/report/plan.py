@@ -104,7 +104,7 @@ def _own(options: list[Answer]) -> tuple[Shown, ...]:
 _IN_WORDS: Mapping[str, str] = {
     "TTFT p99": "P99 TTFT {}", "TPOT p99": "P99 TPOT {}", "latency p99": "P99 latency {}", "tok/s": "{} tok/s",
     "a second": "{} a second", "$ a million": "{} a million", "$ each": "{} each",
-    "$/h": "{} an hour", "$ a run": "{} a run",
+    "$/h": "{} an hour", "$ a run": "{} a run", "samples/s": "{} samples/s",
 }  # fmt: skip
 """A figure as part of a sentence, by its title in a table."""
 
