@@ -6,6 +6,7 @@ without it those pages stay as they are.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 README = DOCS.parent / "README.md"
 TRUTH = DOCS.parent.parent / "shared" / "truth"
+ACCURACY = DOCS.parent / "src" / "chipwise" / "interfaces" / "web" / "data" / "accuracy.json"
 TABLES = {
     "params": "configs/index.csv",
     "memory": "memory.csv",
@@ -212,6 +214,14 @@ def accuracy() -> str:
     return "\n\n".join(["# How accurate chipwise is", intro, accuracy_body(found)])
 
 
+def accuracy_data(page_text: str) -> str:
+    """The accuracy page as data for the web page: its words, and the table's columns and rows."""
+    lines = page_text.splitlines()
+    cells = [[cell.strip() for cell in one.strip("|").split("|")] for one in lines if one.startswith("|")]
+    words = [one for one in lines if one and not one.startswith(("|", "#", "<!--"))]
+    return json.dumps({"words": words, "columns": cells[0], "rows": cells[2:]}, indent=1) + "\n"
+
+
 def predictions_page() -> str:
     """Ten serving and five training predictions taken apart."""
     from predictions import page as taken_apart
@@ -235,6 +245,7 @@ def main() -> None:
         found = validations()
         readme = between(readme, "accuracy", accuracy_body(found))
         (DOCS / "accuracy.md").write_text(_NOTE + accuracy() + "\n", encoding="utf-8")
+        ACCURACY.write_text(accuracy_data((DOCS / "accuracy.md").read_text(encoding="utf-8")), encoding="utf-8")
         print("docs/accuracy.md")
         (DOCS / "predictions.md").write_text(_NOTE + predictions_page(), encoding="utf-8")
         print("docs/predictions.md")

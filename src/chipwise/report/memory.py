@@ -83,7 +83,22 @@ def memory_bar(answer: Answer, indent: int = 0) -> Bar:
 
 
 def _part(label: str, size_bytes: float, kind: _Kind) -> Part:
-    return Part(label=label, value=size_bytes, shown=gib(size_bytes), kind=kind)
+    return Part(label=label, value=size_bytes, shown=gib(size_bytes), kind=kind, about=_ABOUT[label])
+
+
+_ABOUT = {
+    "weights": "the parameters at the precision they are stored in; every chip of a split holds its share",
+    "draft": "the small model that proposes tokens in speculative decoding",
+    "adapters": "the trained adapters beside the weights",
+    "gradients": "one value a trained parameter",
+    "optimizer": "what the optimizer keeps of each trained parameter: moments, and a copy at full precision",
+    "cache": "keys and values (or states) of the requests in flight",
+    "activations": "what a step holds between its layers",
+    "graphs": "recorded launches of a step, which the engine replays",
+    "overhead": "what the runtime takes for itself: context, libraries, buffers of the collectives",
+    "reserved": "what the engine is told to leave alone",
+    "free": "planned for nothing",
+}
 
 
 def _room(answer: Answer) -> tuple[tuple[str, Line], ...]:
