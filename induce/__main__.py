@@ -78,7 +78,8 @@ def derive(model_type: str, rows: list[dict[str, str]]) -> None:
     made = packed(classes, source=source, read_on=dt.datetime.now(tz=dt.UTC).date().isoformat(), kind=rows[0]["kind"])
     for entry in made["classes"].values():
         entry["parts"] = [[path, name, kind, own.get(path, {})] for path, name, kind, _ in entry["parts"]]
-    write(TABLES / f"{model_type}.json", made)
+    causal = json.loads((HERE / "causal.json").read_text(encoding="utf-8")).get(model_type)
+    write(TABLES / f"{model_type}.json", {**({"causal": causal} if causal else {}), **made})
 
 
 def _at(config: Any, path: str) -> Mapping[str, Any]:

@@ -126,6 +126,7 @@ MODULES: dict[str, str] = {
         "llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_vl moonvit kimi_k3 minimax_m3_vl "
         "step3p7"
     ),
+    "xlnet": "xlnet",
     "yolo": "yolo",
     "zamba": "zamba zamba2",
 }

@@ -70,6 +70,17 @@ def listed_types() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Cached:
+    """Which stacks look back on what they wrote: those the table names, else by name where the class generates."""
+
+    stacks: tuple[str, ...]
+    generates: bool
+
+    def holds(self, where: str) -> bool:
+        return where in self.stacks or (not self.stacks and self.generates and _looks_back(where))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """The numbers under dotted keys: the config's, else the class default (nested parts only, or no size)."""
 
@@ -133,10 +144,10 @@ def read_listed(keys: Keys) -> Draft:
     table = listed(keys.text("model_type")) or {}
     name, entry = _class(table, keys)
     values = Values(keys=keys, defaults=table["defaults"])
-    _check(values, entry, table["defaults"])
+    _check(values, entry, table)
     parts = [read_nested(keys, *part) for part in entry["parts"]]
     rows = [_row(*table["rows"][index]) for index in entry["rows"]]
-    own = _built(rows, values, generates=name.endswith(_GENERATES))
+    own = _built(rows, values, _Cached(stacks=tuple(table.get("causal", ())), generates=name.endswith(_GENERATES)))
     draft = _joined(own, parts, table["kind"])
     warnings = () if name == (keys.head or name) else (f"{keys.head} is not listed: read as {name}",)
     return replace(draft, warnings=(*draft.warnings, *warnings, *_unknown(values, table)))
@@ -155,9 +166,17 @@ def _class(table: Mapping[str, Any], keys: Keys) -> tuple[str, Mapping[str, Any]
     return name, classes[name]
 
 
-def _check(values: Values, entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Refuse values whose effect on the shapes is not known: those of `fixed` keys, lists of another length."""
+def _check(values: Values, entry: Mapping[str, Any], table: Mapping[str, Any]) -> None:
+    """Refuse values whose effect on the shapes is not known.
+
+    Those of `fixed` keys, sizes that the class takes with no other value while the rest stays (they are among its
+    `words`), lists of another length.
+    """
+    defaults = table["defaults"]
     changed = [path for path in entry["fixed"] if _differs(values.said(path), defaults.get(path))]
+    changed += [
+        path for path, usual in table["words"].items() if type(usual) is int and _differs(values.said(path), usual)
+    ]
     stems = {path.rpartition(".")[0] for path in defaults if path.rpartition(".")[2].isdigit()}
     for stem in stems:
         told = values.said(stem)
@@ -201,7 +220,7 @@ def read_nested(
     return read_part(part_keys(inner, last, default=default, head=class_name))
 
 
-def _built(rows: Sequence[Row], values: Values, *, generates: bool) -> Draft:
+def _built(rows: Sequence[Row], values: Values, cached: _Cached) -> Draft:
     """Rows with a position become layers by their stack and count, the others stand outside."""
     stacks: dict[tuple[str, int], list[Weight]] = {}
     outer: list[Weight] = []
@@ -216,10 +235,15 @@ def _built(rows: Sequence[Row], values: Values, *, generates: bool) -> Draft:
             stacks.setdefault((where, count), []).extend([weight] * row.times)
         else:
             outer += [weight] * (row.times * min(max(count, 0), _MOST_COPIES))
-    layers = tuple(
-        _layer(count, held, values, causal=generates and _looks_back(where)) for (where, count), held in stacks.items()
+    layers = tuple(_layer(count, held, values, where, cached) for (where, count), held in stacks.items())
+    return Draft(
+        kind="vision",
+        layers=layers,
+        outer=tuple(outer),
+        hidden_size=_told(values, k.HIDDEN, *map(_own_place, cached.stacks)) or 0,
+        vocab_size=_told(values, k.VOCAB) or 0,
+        max_context_tokens=_told(values, k.CONTEXT),
     )
-    return Draft(kind="vision", layers=layers, outer=tuple(outer), hidden_size=_hidden(values))
 
 
 def _size(text: str, values: Values) -> int:
@@ -261,7 +285,7 @@ def _part_of(leaf: str, *, is_matrix: bool) -> Part:
 
 _KEYS_OF = ("k_proj", "key", "key_proj", "attention.k", "SelfAttention.k")
 _VALUES_OF = ("v_proj", "value", "value_proj", "attention.v", "SelfAttention.v")
-_FUSED = ("qkv_proj", "qkv", "Wqkv", "query_key_value")
+_FUSED = ("qkv_proj", "qkv", "Wqkv", "query_key_value", "att_proj")
 _TEXT = ("decoder", "text_model", "language_model", "backbone_model")
 _NOT_TEXT = ("encoder", "vision", "codec", "depth", "t2u", "perceiver", "resampler", "qformer")
 _PLACES = ("", "decoder.", "text_config.", "decoder_config.", "language_config.")
@@ -275,11 +299,13 @@ def _looks_back(where: str) -> bool:
     )
 
 
-def _layer(count: int, weights: Sequence[Weight], values: Values, *, causal: bool) -> Layer:
+def _layer(count: int, weights: Sequence[Weight], values: Values, where: str, cached: _Cached) -> Layer:
     """`count` equal layers; they cache what they look at where a decoder looks back on its own text."""
     own = [weight for weight in weights if not _crosses(weight.name) and weight.in_features > 1]
     keyed, valued, fused = (_named(own, names) for names in (_KEYS_OF, _VALUES_OF, _FUSED))
-    query, kv = _heads(values, k.HEADS) or 1, _heads(values, k.KV_HEADS)
+    place = _own_place(where)
+    query, kv = (_told(values, names, place, then=_SIDES) for names in (k.HEADS, k.KV_HEADS))
+    query = query or 1
     if keyed is not None and valued is not None:
         inside, outside = keyed.out_features, valued.out_features
     elif fused is not None:
@@ -295,7 +321,7 @@ def _layer(count: int, weights: Sequence[Weight], values: Values, *, causal: boo
         kv_heads=kv,
         head_dim=inside // kv,
         value_head_dim=outside // kv,
-        causal=causal,
+        causal=cached.holds(where),
     )
     return Layer(count=count, attention=attention, weights=tuple(weights), indices=_indices(count))
 
@@ -308,20 +334,20 @@ def _indices(count: int) -> tuple[int, ...]:
     return tuple(range(min(count, k.MOST_LAYERS)))
 
 
-def _heads(values: Values, names: Sequence[str]) -> int:
-    """A number of heads at the top or in the text part; 0 where none is said."""
-    wanted = (*(f"{place}{name}" for place in _PLACES for name in names), *_SIDES)
-    said = (values.said(name) or values.defaults.get(name) for name in wanted)
-    return next((value for value in said if isinstance(value, int) and 0 < value < k.MOST_LAYERS), 0)
-
-
 def _crosses(name: str) -> bool:
     return any(word in name for word in ("encoder_attn", "cross", "EncDecAttention"))
 
 
-def _hidden(values: Values) -> int:
-    said = (values.said(name) for name in k.HIDDEN)
-    return next((value for value in said if isinstance(value, int)), 0)
+def _own_place(where: str) -> str:
+    """Where the sizes of a stack may stand: `semantic.layers` reads `semantic_config`."""
+    return f"{where.partition('.')[0]}_config."
+
+
+def _told(values: Values, names: Sequence[str], *first: str, then: Sequence[str] = ()) -> int | None:
+    """A size in the places `first`, at the top or in the text part, or under `then`; None where none is said."""
+    wanted = (*(f"{place}{name}" for place in (*first, *_PLACES) for name in names), *then)
+    said = (values.said(name) or values.defaults.get(name) for name in wanted)
+    return next((value for value in said if isinstance(value, int) and 0 < value <= k.MOST_SIZE), None)
 
 
 def _joined(own: Draft, parts: Sequence[Draft], kind: Any) -> Draft:
