@@ -18,21 +18,30 @@ from chipwise.model.spec import Layer, Tower
 def part_keys(keys: Keys, *names: str, default: str, head: str = "") -> Keys:
     """The nested part under the first of `names` that is there, with the defaults of its class.
 
-    `default` is the model_type of a part that does not name its own, or one that no family reads. A part that is not
-    there at all is all class defaults.
+    `default` is the model_type of a part that does not name its own, or one that no family reads: that is told, and
+    such a part must say its own sizes. A part that is not there at all is all class defaults.
     """
     data: dict[str, Any] = dict(keys.mapping(*names))
     model_type = data.get("model_type")
+    strange = False
     if not isinstance(model_type, str) or reader(model_type) is None:
+        strange = isinstance(model_type, str) and _house(model_type) != _house(keys.data.get("model_type"))
+        if strange:
+            keys.notes.append(f"{keys.path}{names[0]}.model_type {model_type!r} is not known: read as {default}")
         data["model_type"] = model_type = default
     return Keys(
         data=data,
         path=f"{keys.path}{names[0]}.",
         defaults=class_defaults(model_type),
-        nested=True,
+        nested=not strange,
         head=head,
         notes=keys.notes,
     )
+
+
+def _house(model_type: object) -> str:
+    """The first word of a model_type: a part named after its whole (`qwen3_asr_text`) is one its family knows."""
+    return str(model_type).partition("_")[0]
 
 
 def read_part(keys: Keys) -> Draft:

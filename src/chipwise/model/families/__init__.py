@@ -52,7 +52,7 @@ MODULES: dict[str, str] = {
         "gemma4_text gemma3n_text gemma3n gemma4_unified gemma4_unified_text gemma4_unified_assistant "
         "gemma4_assistant embedding_gemma2 embedding_gemma2_text"
     ),
-    "generic": "generic generic_encoder",
+    "generic": "generic generic_encoder generic_vision",
     "glm": (
         "glm glm4 glm4_moe glm4v_text glm_ocr_text glm_image_text glm4v_moe_text solar_open sarvam_moe bailing_moe "
         "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense hunyuan_vl_text "
