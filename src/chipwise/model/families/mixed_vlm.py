@@ -57,8 +57,8 @@ def mixed(keys: Keys) -> Draft:
     if not towers:
         return replace(text, warnings=(f"model_type {name!r} is not known: its {text_name} alone is read", *notes))
     warning = f"model_type {name!r} is not known: between its parts a two-layer projector is assumed"
-    kind = "vision-language" if found[0] else "audio"
-    return replace(text.beside(*towers), kind=kind, warnings=(warning, *notes))
+    both = text.beside(*towers, kind="vision-language" if found[0] else "audio")
+    return replace(both, warnings=(warning, *notes))
 
 
 def _refuse_other_parts(keys: Keys, read: set[str | None]) -> None:
