@@ -103,6 +103,8 @@ def test_unknown_parts_that_say_enough() -> None:
         ({"text_config": {**TEXT, "mamba_d_state": 16}}, "text_config.mamba_d_state"),
         ({"text_config": TEXT, "audio_config": {"model_type": "argus_ear", "d_model": 512}}, "argus_ear"),
         ({"text_config": TEXT, "talker_config": {"num_hidden_layers": 4}}, "talker_config"),
+        ({"text_config": TEXT, "latent_attention_config": {"model_type": "latent"}}, "latent_attention_config"),
+        ({"text_config": TEXT, "tokenizer_config": {"backbone_config": {"depth": 12}}}, "tokenizer_config"),
     ],
 )
 def test_unknown_parts_that_do_not(parts: dict[str, Any], missing: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chipwise.errors import KnowledgeError
+from chipwise.errors import InputError, KnowledgeError
 from chipwise.model.defaults import class_defaults
 from chipwise.model.detect import normalised
 from chipwise.model.dialects import scheme_of, with_expert_dtype
@@ -62,6 +62,7 @@ def read_source(source: Source) -> ModelSpec:
     config = normalised(source.config)
     keys = top_keys(config, component=_component(source.name))
     draft = read_part(keys)
+    _refuse_more_than_all(draft)
     dtype, dtype_notes = dtype_of(config)
     stored = at_dtype(draft, DTYPE_FORMATS.get(dtype or "", "bf16"))
     scheme = source.scheme or (None if source.ignore_quantisation else find_scheme(source, config))
@@ -74,6 +75,22 @@ def read_source(source: Source) -> ModelSpec:
         quantisation=quantisation_of(scheme) if scheme and scheme.stores else None,
         warnings=(*spec.warnings, *dict.fromkeys(keys.notes), *dtype_notes, *(scheme.notes if scheme else ())),
     )
+
+
+def _refuse_more_than_all(draft: Draft) -> None:
+    """Refuse a mixture that runs more experts than it has.
+
+    Raises:
+        InputError: the experts that run for a token outnumber those there are.
+    """
+    for layer in (*draft.layers, *draft.mtp):
+        experts = layer.experts
+        if experts and experts.per_token > experts.routed:
+            raise InputError(
+                f"{experts.per_token} of {experts.routed} experts run for a token",
+                why="no more can run than there are",
+                fix="correct num_experts_per_tok or num_experts (or their like) in the config",
+            )
 
 
 _TEXT_ENCODER = re.compile(r"(^|[./_-])text_encoder(_\d)?$")

@@ -26,8 +26,8 @@ MODULES: dict[str, str] = {
         "xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 nomic_bert"
     ),
     "clip": (
-        "clap blip-2 blip_2_vision_model clip siglip siglip2 clap_text_model blip_vision_model blip_text_model blip "
-        "git_vision_model git"
+        "clap blip-2 blip_2_qformer blip_2_vision_model clip siglip siglip2 clap_text_model blip_vision_model "
+        "blip_text_model blip git_vision_model git"
     ),
     "cnn": "resnet regnet convnext convnextv2 efficientnet mobilenet_v1 mobilenet_v2 detr table-transformer segformer",
     "cohere": "cohere cohere2 cohere2_moe cohere_compass_text",

@@ -32,7 +32,9 @@ _GENERATES = (
     "ForSpeechToText",
     "ForTextToText",
 )
-_MOST_COPIES = 1_000_000
+_LONGEST_NAME = 100
+# Copies without a position of their own stand one by one up to so many.
+_MOST_LOOSE = 64
 _SIDES = ("decoder_attention_heads", "encoder_attention_heads", "attention_heads")
 
 
@@ -53,7 +55,8 @@ class Row:
 @cache
 def listed(model_type: str) -> Mapping[str, Any] | None:
     """The table of a model_type; None where there is none."""
-    if not model_type.replace("-", "").replace("_", "").replace(".", "").isalnum():
+    plain = model_type.replace("-", "").replace("_", "").replace(".", "")
+    if not plain.isalnum() or len(plain) > _LONGEST_NAME:
         return None
     place = files("chipwise.model") / "data" / "tensors" / f"{model_type}.json"
     if not place.is_file():
@@ -113,8 +116,9 @@ class Values:
             value = self._default(path)
         if isinstance(value, bool):
             return int(value)
-        if not isinstance(value, int | float) or not abs(value) <= k.MOST_SIZE:
-            raise self.keys.wrong(path, value, "a number up to 2**40")
+        least = min(0, self.defaults.get(path) or 0) if isinstance(self.defaults.get(path), int | float) else 0
+        if not isinstance(value, int | float) or not least <= value <= k.MOST_SIZE:
+            raise self.keys.wrong(path, value, f"a number from {least} to 2**40")
         return value
 
     def _default(self, path: str) -> Any:
@@ -231,10 +235,12 @@ def _built(rows: Sequence[Row], values: Values, cached: _Cached) -> Draft:
         sides = [_size(side, values) for side in row.sides]
         weight = _weight(row.name, sides)
         where, mark, _ = row.name.partition(".N.")
-        if mark and count > 1 and count <= _MOST_COPIES:
+        if count > k.MOST_LAYERS:
+            raise values.keys.wrong(row.count, count, f"at most {k.MOST_LAYERS} of {row.name}")
+        if count > (1 if mark else _MOST_LOOSE):
             stacks.setdefault((where, count), []).extend([weight] * row.times)
         else:
-            outer += [weight] * (row.times * min(max(count, 0), _MOST_COPIES))
+            outer += [weight] * (row.times * count)
     layers = tuple(_layer(count, held, values, where, cached) for (where, count), held in stacks.items())
     return Draft(
         kind="vision",
@@ -248,10 +254,11 @@ def _built(rows: Sequence[Row], values: Values, cached: _Cached) -> Draft:
 
 def _size(text: str, values: Values) -> int:
     try:
-        return evaluate(text, values.number)
+        size = evaluate(text, values.number)
     except ZeroDivisionError:
         zero = sorted(name for name in names_in(text) if not values.number(name))
         raise values.keys.wrong(zero[0] if zero else text, 0, "a number above 0") from None
+    return max(size, 0)
 
 
 def _weight(name: str, sides: Sequence[int]) -> Weight:

@@ -61,19 +61,36 @@ def mixed(keys: Keys) -> Draft:
     return replace(both, warnings=(warning, *notes))
 
 
+# Mappings that are no part with weights, and those of the projector that is assumed.
+_NO_PART = (
+    "quantization",
+    "compression",
+    "generation",
+    "rope",
+    "project",
+    "align",
+    "connector",
+    "processor",
+    "auto_map",
+)
+
+
 def _refuse_other_parts(keys: Keys, read: set[str | None]) -> None:
     """Refuse a config with more parts than are read.
 
     Raises:
-        KnowledgeError: another part says its own layers; it is named.
+        KnowledgeError: another mapping is named a config; it is named.
     """
     more = [
-        f"{name} (a part of its own)"
+        name
         for name, value in keys.data.items()
-        if name not in read and any(as_mapping(value).get(layers) for layers in k.LAYERS)
+        if name not in read
+        and as_mapping(value)
+        and name.endswith(("_config", "_cfg"))
+        and not any(word in name for word in _NO_PART)
     ]
     if more:
-        raise keys.missing(f"which layers stand in {', '.join(more)}")
+        raise keys.missing(f"what weights {', '.join(keys.path + name for name in more)} describes")
 
 
 def _loose(keys: Keys, name: str, head: str) -> Keys:
