@@ -33,6 +33,7 @@ _GENERATES = (
     "ForTextToText",
 )
 _LONGEST_NAME = 100
+_HEADS = "num_attention_heads"
 # Copies without a position of their own stand one by one up to so many.
 _MOST_LOOSE = 64
 _SIDES = ("decoder_attention_heads", "encoder_attention_heads", "attention_heads")
@@ -152,7 +153,7 @@ def read_listed(keys: Keys) -> Draft:
     parts = [read_nested(keys, *part) for part in entry["parts"]]
     rows = [_row(*table["rows"][index]) for index in entry["rows"]]
     own = _built(rows, values, _Cached(stacks=tuple(table.get("causal", ())), generates=name.endswith(_GENERATES)))
-    draft = _joined(own, parts, table["kind"])
+    draft = _joined(own, parts, table["kind"], generates=name.endswith(_GENERATES))
     warnings = () if name == (keys.head or name) else (f"{keys.head} is not listed: read as {name}",)
     return replace(draft, warnings=(*draft.warnings, *warnings, *_unknown(values, table)))
 
@@ -181,6 +182,7 @@ def _check(values: Values, entry: Mapping[str, Any], table: Mapping[str, Any]) -
     changed += [
         path for path, usual in table["words"].items() if type(usual) is int and _differs(values.said(path), usual)
     ]
+    changed += _other_heads(values, defaults)
     stems = {path.rpartition(".")[0] for path in defaults if path.rpartition(".")[2].isdigit()}
     for stem in stems:
         told = values.said(stem)
@@ -193,6 +195,21 @@ def _check(values: Values, entry: Mapping[str, Any], table: Mapping[str, Any]) -
             why="how they change the shapes of this class is not known here",
             fix="give the safetensors file, whose header holds every shape",
         )
+
+
+def _other_heads(values: Values, defaults: Mapping[str, Any]) -> list[str]:
+    """Head sizes that a config says beside the keys of its class, and that are not its width by its heads."""
+    places = [path.removesuffix(_HEADS) for path in defaults if path.endswith(_HEADS)]
+    out = []
+    for place in places:
+        path = f"{place}head_dim"
+        said = values.said(path)
+        if path in defaults or not isinstance(said, int):
+            continue
+        heads, width = (values.said(place + name) or defaults.get(place + name) for name in (_HEADS, "hidden_size"))
+        if isinstance(heads, int) and isinstance(width, int) and said * heads != width:
+            out.append(path)
+    return out
 
 
 def _differs(said: Any, default: Any) -> bool:
@@ -345,6 +362,10 @@ def _crosses(name: str) -> bool:
     return any(word in name for word in ("encoder_attn", "cross", "EncDecAttention"))
 
 
+def _caches(draft: Draft) -> bool:
+    return any(layer.attention.cache_elements_per_token for layer in draft.layers)
+
+
 def _own_place(where: str) -> str:
     """Where the sizes of a stack may stand: `semantic.layers` reads `semantic_config`."""
     return f"{where.partition('.')[0]}_config."
@@ -357,9 +378,10 @@ def _told(values: Values, names: Sequence[str], *first: str, then: Sequence[str]
     return next((value for value in said if isinstance(value, int) and 0 < value <= k.MOST_SIZE), None)
 
 
-def _joined(own: Draft, parts: Sequence[Draft], kind: Any) -> Draft:
-    """The class's own tensors beside its parts: a language model leads where there is one."""
-    text = next((part for part in parts if part.kind == "llm"), None)
+def _joined(own: Draft, parts: Sequence[Draft], kind: Any, *, generates: bool) -> Draft:
+    """The class's own tensors beside its parts: a language model leads, or the part that holds one in what writes."""
+    leads = [part for part in parts if part.kind == "llm"] or [part for part in parts if generates and _caches(part)]
+    text = leads[0] if leads else None
     if text is None:
         towers = tuple(part.tower(f"part_{index}") for index, part in enumerate(parts))
         return replace(own, kind=kind, towers=towers)
