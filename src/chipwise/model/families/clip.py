@@ -178,7 +178,8 @@ def blip2(keys: Keys) -> Draft:
     """BLIP-2: BLIP's ViT, a Q-Former whose queries attend to the image in every second layer, a language model."""
     text = text_part(keys, default="opt")
     seen = read_part(part_keys(keys, "vision_config", default="blip_2_vision_model"))
-    former = qformer(part_keys(keys, "qformer_config", default="blip_2_qformer"))
+    queries = part_keys(keys, "qformer_config", default="blip_2_qformer")
+    former = qformer(queries.also(encoder_hidden_size=seen.hidden_size))
     between = (
         vector("query_tokens", keys.size("num_query_tokens", default=32) * former.hidden_size, "embedding"),
         *matrix("language_projection", (text.hidden_size, former.hidden_size), "other", bias=True),
