@@ -139,6 +139,22 @@ def test_parameters(config: dict[str, Any], params: int) -> None:
     assert read_source(Source(config=config, name="x")).params_total == params
 
 
+def test_a_swin_with_absolute_positions_has_a_table_of_them() -> None:
+    config = {
+        "model_type": "swin",
+        "architectures": ["SwinForImageClassification"],
+        "embed_dim": 96,
+        "depths": [2, 2, 6, 2],
+        "num_heads": [3, 6, 12, 24],
+        "num_labels": 1000,
+    }
+    plain, absolute = (
+        read_source(Source(config={**config, "use_absolute_embeddings": flag}, name="x")).params_total
+        for flag in (False, True)
+    )
+    assert (plain, absolute - plain) == (28_288_354, 56 * 56 * 96)
+
+
 def test_xlnet_keeps_one_hidden_state_a_token_and_layer() -> None:
     spec = read_source(Source(config=XLNET_BASE, name="x"))
     assert spec.kv_bytes_per_token() == 12 * 768 * 2
