@@ -159,10 +159,12 @@ def _pipelined(machine: Machine, steps: Number) -> Number:
     return (steps + machine.work.pp - 1.0) / machine.work.pp
 
 
-def decode_load(lengths: Lengths, running: Number, speculation: Speculation) -> StepLoad:
-    """A step of `running` decoding sequences and no prefill."""
+def decode_load(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> StepLoad:
+    """A step of `running` decoding sequences and no prefill; a compiled graph computes its whole batch."""
+    computed = np.maximum(running, machine.compiled_sequences)
     return StepLoad(
-        decode_sequences=running,
+        decode_sequences=computed,
+        idle_sequences=computed - running,
         decode_context=lengths.decode_context,
         tokens_per_sequence=1.0 + speculation.draft_tokens,
     )
@@ -184,9 +186,8 @@ def chunk_load(lengths: Lengths, beside: Number, chunk: Number) -> StepLoad:
 
 
 def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> Number:
-    """A step of `running` decoding sequences and no prefill; a compiled graph computes its whole batch."""
-    computed = np.maximum(running, machine.compiled_sequences)
-    return step_s(machine, decode_load(lengths, computed, speculation)) + speculation.draft_s
+    """Seconds of a step of `running` decoding sequences and no prefill."""
+    return step_s(machine, decode_load(machine, lengths, running, speculation)) + speculation.draft_s
 
 
 def chunk_delta_s(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:
