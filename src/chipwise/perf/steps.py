@@ -111,7 +111,7 @@ def _computed_and_touched(
     """
     parameters, skew = machine.parameters, machine.rates.expert_skew
     sizes = {"tokens": tokens, "routed": experts.routed, "per_token": experts.per_token, "local": experts.local}
-    touched = np.minimum(op.distinct_experts(**sizes, variance=parameters.expert_variance) * skew, experts.local)
+    touched = op.distinct_experts(**(sizes | {"tokens": tokens * skew}), variance=parameters.expert_variance)
     computed = pairs + touched * parameters.expert_tile_tokens / 2.0
     exact = np.asarray(parameters.exact_fraction) > EXACT
     if np.all(exact):
