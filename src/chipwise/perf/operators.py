@@ -66,7 +66,7 @@ def distinct_experts(
     One token picks `m = per_token / routed` of them; an expert that it left out is left out by `t` further ones with
     probability `(1 + v * t * -ln(1 - m)) ** (-1 / v)` where its popularity follows a Gamma distribution with variance
     `v` over the squared mean: `(1 - m) ** t` where all are alike (`v = 0`). Of 8 experts, 2 a token, one token touches
-    2 and ten touch 7.5, or 5.9 where popularity varies as much as its mean.
+    2 and ten touch 7.5, or 6.3 where popularity varies as much as its mean.
 
     >>> round(float(distinct_experts(tokens=10.0, routed=8, per_token=2, local=8.0)), 2)
     7.55
@@ -76,7 +76,8 @@ def distinct_experts(
     left_out = np.maximum(1.0 - np.asarray(per_token, dtype=float) / routed, TINIEST)
     first, further = np.clip(tokens, 0.0, 1.0), np.maximum(np.asarray(tokens) - 1.0, 0.0)
     spread = np.maximum(variance, TINIEST)
-    return local * (1.0 - left_out**first * np.exp(-np.log1p(-spread * further * np.log(left_out)) / spread))
+    touched: Number = local * (1.0 - left_out**first * np.exp(-np.log1p(-spread * further * np.log(left_out)) / spread))
+    return touched
 
 
 def compiled_experts(
