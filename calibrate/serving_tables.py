@@ -24,7 +24,7 @@ NARROWEST = (0.9, 1.12)
 LEAST_FIGURES = 10
 """A chip, runtime and family with fewer figures than this is not called measured."""
 LEAST_FOR_A_LOAD, LEAST_SOURCES = 20, 3
-POOLED = 0.8
+POOLED = 0.9
 """How much a range listens to residuals as they are many, against sources weighed alike: coverage is counted by run."""
 RANGED = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "throughput": "throughput"}
 """Whose range a quantity takes."""

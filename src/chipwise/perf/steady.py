@@ -50,8 +50,11 @@ class Lengths:
         return self._computed(self.isl + self.osl / 2.0)
 
     def _computed(self, tokens: Number) -> Number:
+        exact = np.asarray(self.exact) > 0.5
+        if np.all(exact):
+            return tokens
         whole = np.maximum(bucket(tokens), self.compiled)
-        return np.where(np.asarray(self.exact) > 0.5, tokens, whole)
+        return np.where(exact, tokens, whole)
 
 
 def bucket(tokens: Number) -> Number:
