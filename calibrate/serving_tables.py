@@ -87,12 +87,12 @@ def write_coverage(file: Path, found: Sequence[Residual]) -> None:
 
 def write_ranges(file: Path, backed: Backed) -> None:
     """Factors on a median that hold 80 % of the residuals, never narrower for weaker evidence."""
-    pools = _judged(backed)
+    pools = judged(backed)
     rows = [row for metric in METRICS for load in LOADS for row in _ranges(metric, load, pools)]
     _write(file, "evidence metric load low_factor high_factor measurements sources", rows)
 
 
-def _judged(backed: Backed) -> Backed:
+def judged(backed: Backed) -> Backed:
     """The residuals that a range of each evidence answers for.
 
     A run whose engine's release is only assumed counts one step weaker than its fold, as where it is predicted.
