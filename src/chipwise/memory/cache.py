@@ -28,11 +28,8 @@ class CacheKind:
     state_bytes: Number
     window_tokens: int | None
     chunked: bool
-
-    @property
-    def recurrent(self) -> bool:
-        """Whether it keeps a state a sequence and nothing a token."""
-        return bool(np.any(np.asarray(self.state_bytes) > 0))
+    recurrent: bool
+    """Whether it keeps a state a sequence and nothing a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +106,7 @@ def _kind(layer: LayerShard, *, element_bytes: Number, profile: MemoryProfile) -
         state_bytes=cache.state_bytes_per_sequence,
         window_tokens=cache.window_tokens if windowed else None,
         chunked=cache.kind == "chunked" and windowed,
+        recurrent=bool(np.any(np.asarray(cache.state_bytes_per_sequence) > 0)),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.memory.serving import MemoryAnswer, ServingMemoryInput, size_serving
+from chipwise.memory.serving import MemoryAnswer, PoolAnswer, ServingMemoryInput, size_pool, size_serving
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, legal_tp, shard
 from chipwise.precision import with_precision
@@ -58,7 +58,7 @@ def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | Non
     if not pairs:
         return None
     tp, pp = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
-    answer = size_serving(replace(asked, shards=shard(model, Split(tp=tp, pp=pp))))
+    answer = size_pool(replace(asked, shards=shard(model, Split(tp=tp, pp=pp))))
     good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
     return Split(tp=pairs[good[0]][0], pp=pairs[good[0]][1]) if good.size else None
 
@@ -69,33 +69,33 @@ def min_chips(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | Non
     return None if split is None else -(-int(split.devices) // asked.devices_per_chip)
 
 
-def _gain(before: MemoryAnswer, after: MemoryAnswer) -> float:
+def _gain(before: MemoryAnswer, after: PoolAnswer) -> float:
     """Bytes a chip gains: what its shortfall shrinks by and its free memory grows by."""
     lost = float(before.shortfall_bytes) - float(after.shortfall_bytes)
     return lost + float(after.budget.free_bytes) - float(before.budget.free_bytes)
 
 
-def _change(name: str, costs: str, before: MemoryAnswer, after: MemoryAnswer) -> Change:
+def _change(name: str, costs: str, before: MemoryAnswer, after: PoolAnswer) -> Change:
     return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
 
 
 def _settings(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     if may.most_utilization is not None and float(asked.utilization) < may.most_utilization:
-        after = size_serving(replace(asked, utilization=may.most_utilization))
+        after = size_pool(replace(asked, utilization=may.most_utilization))
         costs = "less room for graphs and for other processes"
         yield _change(f"fill {may.most_utilization:g} of the memory", costs, before, after)
     if not asked.eager:
-        after = size_serving(replace(asked, eager=True))
+        after = size_pool(replace(asked, eager=True))
         yield _change("no graphs (eager)", "slower decoding", before, after)
 
 
 def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     if may.kv_format and kv_bytes_per_element(may.kv_format) < kv_bytes_per_element(asked.kv_format):
-        after = size_serving(replace(asked, kv_format=may.kv_format))
+        after = size_pool(replace(asked, kv_format=may.kv_format))
         yield _change(f"hold the KV cache in {may.kv_format}", "a small loss of quality", before, after)
     for name in may.weight_formats:
         narrow = shard(with_precision(model, name), asked.shards.split)
-        after = size_serving(replace(asked, shards=narrow))
+        after = size_pool(replace(asked, shards=narrow))
         yield _change(f"hold the weights in {name}", "some loss of quality", before, after)
 
 
@@ -109,17 +109,17 @@ def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, ma
         wider, name = replace(split, pp=pp), f"pp {int(split.pp)} to {pp}"
     else:
         return
-    yield _change(name, "twice the chips", before, size_serving(replace(asked, shards=shard(model, wider))))
+    yield _change(name, "twice the chips", before, size_pool(replace(asked, shards=shard(model, wider))))
 
 
 def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change]:
     tokens = int(before.longest_context)
     if 0 < tokens < int(asked.context_tokens):
-        after = size_serving(replace(asked, context_tokens=tokens))
+        after = size_pool(replace(asked, context_tokens=tokens))
         yield _change(f"context of {tokens} tokens", "longer requests are refused", before, after)
     requests = int(before.max_concurrency_at_context)
     if 0 < requests < int(asked.concurrency):
-        after = size_serving(replace(asked, concurrency=requests))
+        after = size_pool(replace(asked, concurrency=requests))
         yield _change(f"{requests} requests in flight", "the others wait", before, after)
 
 
@@ -131,9 +131,9 @@ def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions 
     out.
     """
     may = may or FitOptions()
-    before = size_serving(asked)
-    if before.fits:
+    if size_pool(asked).fits:
         return []
+    before = size_serving(asked)
     changes = [
         *_formats(model, asked, before, may),
         *_settings(asked, before, may),
@@ -150,5 +150,5 @@ def _bigger(
     asked: ServingMemoryInput, before: MemoryAnswer, sizes_bytes: Mapping[str, float], costs: str
 ) -> list[Change]:
     larger = sorted((size, name) for name, size in sizes_bytes.items() if size > float(asked.capacity_bytes))
-    tried = [_change(name, costs, before, size_serving(replace(asked, capacity_bytes=size))) for size, name in larger]
+    tried = [_change(name, costs, before, size_pool(replace(asked, capacity_bytes=size))) for size, name in larger]
     return [change for change in tried if change.enough][:_MOST_PROPOSED]

@@ -52,7 +52,10 @@ def fullest_stage(model: ModelSpec, pp: Number) -> Stage:
     """
     degrees = np.asarray(pp)
     distinct, inverse = np.unique(degrees, return_inverse=True)
-    stages = [_fullest(model, max(int(one), 1)) for one in distinct]
+    wanted = [max(int(one), 1) for one in distinct]
+    cut = [] if wanted == [1] else _positions(model)
+    each = [_layer_bytes(layer) for layer in model.layers] if cut else []
+    stages = [_fullest(model, cut, each, pp) for pp in wanted]
     pick = inverse.reshape(degrees.shape)
     return Stage(
         layer_counts=tuple(_spread(column, pick) for column in zip(*(one[0] for one in stages), strict=True)),
@@ -65,12 +68,11 @@ def _spread(column: tuple[int, ...], pick: np.ndarray) -> Number:
     return spread if np.ndim(spread) else float(spread)
 
 
-def _fullest(model: ModelSpec, pp: int) -> tuple[list[int], list[int]]:
+def _fullest(model: ModelSpec, owner: list[int], each: list[float], pp: int) -> tuple[list[int], list[int]]:
+    """Layers and copies of the fullest of `pp` stages, of layers that stand as `owner` says and weigh `each`."""
     outer = [_outer_copies(weight, first=True, last=True) for weight in model.outer]
     if pp == 1:
         return [layer.count for layer in model.layers], outer
-    owner = _positions(model)
-    each = [_layer_bytes(layer) for layer in model.layers]
     best: tuple[float, list[int], list[int]] | None = None
     start = 0
     for index, size in enumerate(stage_sizes(len(owner), pp)):

@@ -75,12 +75,14 @@ class Pair:
 def cheapest_pair(task: Task, rows: Sequence[Row]) -> Pair | None:
     """The cheapest pair of which one pool at least stands on the size of `together`; None where none meets the bars.
 
-    Decode pools are tried from the cheapest on, until one alone costs what the best pair does.
+    Decode pools are tried from the cheapest on, until one alone costs what the best pair does. Rows of which one
+    replica costs more are not asked about.
     """
     own = [row for row in rows if row.instance.name == task.together.instance.name]
     others = [row for row in rows if row.layout.seat.platform.networked and row not in own]
     best: Pair | None = None
-    for mine, partners in ((own, [*own, *others]), (others, own)):
+    for decoders, partners in ((own, [*own, *others]), (others, own)):
+        mine = [row for row in decoders if best is None or row.least_usd_per_hour <= best.usd_per_hour]
         whole = [row for row in partners if int(row.layout.split.dp) == 1]
         if not mine or not whole:
             continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.decide.platforms import platforms_of
-from chipwise.decide.serving.evaluate import FULLEST, UNITS, serving_input, size_layouts, split_of
+from chipwise.decide.serving.evaluate import FULLEST, UNITS, column, serving_input, size_layouts, split_of
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.parallelism import shard
 from chipwise.perf.disaggregated import DecodePool, Wires, decode_pool
@@ -43,6 +43,8 @@ class Row:
     instance: Instance
     quote: Quote
     packing: Packing
+    pool_bytes: float
+    """What the engine takes of each of its devices for the cache."""
 
     def instances(self, replicas: int) -> int:
         """Instances that hold so many replicas."""
@@ -51,6 +53,11 @@ class Row:
     def usd_per_hour(self, instances: int) -> float:
         """What they cost."""
         return self.quote.usd_per_hour.mid * instances
+
+    @property
+    def least_usd_per_hour(self) -> float:
+        """What one replica costs."""
+        return self.usd_per_hour(self.instances(1))
 
 
 def rows_of(question: Question, together: ServingDeployment, offered: Mapping[str, Quote | None]) -> list[Row]:
@@ -70,24 +77,32 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
     if not layouts:
         return []
     memory = size_layouts(shard(model, split_of(layouts)), layouts, question.serving)
-    short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
-    return [_row(one, offered, together) for one, lack in zip(layouts, short, strict=True) if lack <= 0]
+    short, pools = (
+        np.broadcast_to(values, (len(layouts), 1))[:, 0] for values in (memory.shortfall_bytes, memory.kv_pool_bytes)
+    )
+    return [
+        _row(one, offered, together, float(pool_bytes))
+        for one, lack, pool_bytes in zip(layouts, short, pools, strict=True)
+        if lack <= 0
+    ]
 
 
-def _row(layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment) -> Row:
+def _row(
+    layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment, pool_bytes: float
+) -> Row:
     """On the size of `together` where the platform has it, else on the cheapest."""
     members = [(one, quote) for one in layout.seat.platform.members if (quote := offered.get(one.name)) is not None]
     own = [pair for pair in members if pair[0].name == together.instance.name]
     instance, quote = (own or sorted(members, key=lambda pair: (pair[1].usd_per_hour.mid, pair[0].name)))[0]
     packing = pack(devices_per_replica=layout.devices, devices_per_instance=layout.seat.platform.devices)
-    return Row(layout=layout, instance=instance, quote=quote, packing=packing)
+    return Row(layout=layout, instance=instance, quote=quote, packing=packing, pool_bytes=pool_bytes)
 
 
 def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Floats) -> ServingInput:
     """What perf is asked about rows with `replicas` (rows by columns, or one row of columns) copies."""
     layouts = [row.layout for row in rows]
-    shards = shard(model, split_of(layouts))
-    return serving_input(shards, layouts, size_layouts(shards, layouts, demand), demand, replicas)
+    pool_bytes = column([row.pool_bytes for row in rows])
+    return serving_input(shard(model, split_of(layouts)), layouts, pool_bytes, demand, replicas)
 
 
 def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand) -> list[tuple[Row, int, DecodePool]]:

@@ -15,7 +15,7 @@ import numpy as np
 from chipwise.capacity import Packing, pack
 from chipwise.decide.failures import Failure
 from chipwise.decide.serving.misses import memory_failure
-from chipwise.memory import MemoryAnswer, ServingMemoryInput, size_serving
+from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
 from chipwise.perf.load import ServingInput, ServingLoad, ServingPrediction
@@ -77,10 +77,10 @@ def split_of(layouts: Sequence[Layout]) -> Split:
 
 def size_layouts(
     shards: LayerShards, layouts: Sequence[Layout], demand: Demand, concurrency: Floats | float = 1.0
-) -> MemoryAnswer:
+) -> PoolAnswer:
     """The memory of every layout with room for `concurrency` requests of the full context; one engine for all."""
     engine = layouts[0].seat.engine
-    return size_serving(
+    return size_pool(
         ServingMemoryInput(
             shards=shards,
             capacity_bytes=column([one.seat.platform.device_memory_bytes for one in layouts]),
@@ -133,9 +133,17 @@ def _parameters(layouts: Sequence[Layout]) -> Parameters:
 
 
 def serving_input(
-    shards: LayerShards, layouts: Sequence[Layout], memory: MemoryAnswer, demand: Demand, replicas: Floats
+    shards: LayerShards, layouts: Sequence[Layout], pool_bytes: Floats, demand: Demand, replicas: Floats
 ) -> ServingInput:
-    """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load."""
+    """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load.
+
+    Args:
+        shards: the model over the splits of the layouts.
+        layouts: one a row.
+        pool_bytes: what the engine of each takes for the cache, a column.
+        demand: the load.
+        replicas: copies.
+    """
     hardware = _hardware(layouts)
     return ServingInput(
         shards=shards,
@@ -143,7 +151,7 @@ def serving_input(
         parameters=_parameters(layouts),
         weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
         kv_element_bytes=kv_bytes_per_element(layouts[0].seat.limits.kv_format),
-        kv_pool_bytes=memory.kv_pool_bytes,
+        kv_pool_bytes=pool_bytes,
         max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
         chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
         load=load_of(demand),
@@ -182,13 +190,19 @@ def evaluate(
     Returns:
         The layouts that hold it, evaluated (None where none does), and the others with what they lacked.
     """
-    memory = size_layouts(shard(model, split_of(layouts)), layouts, demand)
+    shards = shard(model, split_of(layouts))
+    memory = size_layouts(shards, layouts, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
     refused = [
         (one, memory_failure(one, option, float(lack))) for one, lack in zip(layouts, short, strict=True) if lack > 0
     ]
     held = [one for one, lack in zip(layouts, short, strict=True) if lack <= 0]
-    return (_predict(model, option, held, demand) if held else None), refused
+    if not held:
+        return None, refused
+    if refused:
+        shards = shard(model, split_of(held))
+    pool_bytes = np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0]
+    return _predict(option, (shards, held), pool_bytes, demand), refused
 
 
 def _packed(layout: Layout) -> Packing:
@@ -199,13 +213,14 @@ def _packed(layout: Layout) -> Packing:
     )
 
 
-def _predict(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Evaluated:
-    shards = shard(model, split_of(layouts))
-    memory = size_layouts(shards, layouts, demand)
+def _predict(
+    option: PrecisionOption, laid: tuple[LayerShards, Sequence[Layout]], pool_bytes: Floats, demand: Demand
+) -> Evaluated:
+    shards, layouts = laid
     packings = [_packed(one) for one in layouts]
     units = units_tried(demand, min(one.replicas_per_unit for one in packings))
     replicas = column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
-    prediction = predict_serving(serving_input(shards, layouts, memory, demand, replicas))
+    prediction = predict_serving(serving_input(shards, layouts, pool_bytes, demand, replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         ttft = np.broadcast_to(ttft_spread(prediction).p99, replicas.shape)
     tpot = np.broadcast_to(tpot_spread(prediction, steps=demand.osl_tokens - 1.0).p99, replicas.shape)

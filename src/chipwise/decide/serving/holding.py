@@ -31,8 +31,16 @@ class Held:
 
 def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
     """Size one layout of a model that is already at its precision."""
+    asked = memory_question(model, layout, context_tokens=context_tokens, concurrency=concurrency)
+    return Held(asked=asked, answer=size_serving(asked))
+
+
+def memory_question(
+    model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float
+) -> ServingMemoryInput:
+    """One layout of a model that is already at its precision, as the memory room asks it."""
     seat = layout.seat
-    asked = ServingMemoryInput(
+    return ServingMemoryInput(
         shards=shard(model, layout.split),
         capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
         utilization=seat.limits.utilization,
@@ -53,7 +61,6 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
         draft=shard(seat.limits.draft, layout.split) if seat.limits.draft else None,
         draft_tokens=seat.limits.draft_tokens,
     )
-    return Held(asked=asked, answer=size_serving(asked))
 
 
 def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any]:
