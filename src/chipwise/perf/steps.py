@@ -185,12 +185,19 @@ def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Num
         yield gemm_term(machine, gemm, count=layer.count, tokens=tokens)
     if layer.experts is not None:
         yield expert_term(machine, layer, tokens=tokens * machine.work.dp)
-    yield prefill_attention_term(machine, layer, load)
-    yield decode_attention_term(machine, layer, load)
+    if not _nothing(load.prefill_tokens):
+        yield prefill_attention_term(machine, layer, load)
+    if not _nothing(load.decode_sequences):
+        yield decode_attention_term(machine, layer, load)
     elementwise = op.elementwise_bytes(tokens=tokens, hidden_size=machine.work.hidden_size)
     yield Term(operation="norms", seconds=layer.count * elementwise / machine.rates.bytes_per_s, kind=BANDWIDTH)
     yield _layer_overhead(machine, layer, load)
     yield from _communication(machine, layer, tokens)
+
+
+def _nothing(carried: Number) -> bool:
+    """Whether a step is said to carry none of it: attention of nothing takes no time, and need not be worked out."""
+    return isinstance(carried, float) and carried == 0.0
 
 
 def _layer_overhead(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
@@ -246,6 +253,8 @@ def _pipeline_send(machine: Machine, tokens: Number) -> Term:
 
 def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
     """A step's decodes are cut into `pp` micro-batches (at least one sequence); prefill chunks stay whole."""
+    if _nothing(load.decode_sequences):
+        return load
     sequences = np.where(load.decode_sequences > 0, np.maximum(load.decode_sequences / pp, 1.0), 0.0)
     return StepLoad(
         prefill_tokens=load.prefill_tokens,
