@@ -23,7 +23,7 @@ from chipwise.decide.serving.sharing import sharing_object
 from chipwise.guide import grade, scale_signal
 from chipwise.guide.tables import limit
 from chipwise.memory import size_pool, size_serving
-from chipwise.perf.serving import predict_serving
+from chipwise.perf.serving import explain_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
 
@@ -43,8 +43,8 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     full = replace(alone, concurrency=_resident(question, deployment, room))
     held = Held(asked=full, answer=size_serving(full))
     asked = question_of(layout, held, demand, float(deployment.replicas))
-    serving = serving_object(layout, asked, demand)
-    prediction = predict_serving(asked)
+    prediction, _ = explained = explain_serving(asked)
+    serving = serving_object(layout, asked, demand, explained)
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
     memory = memory_object(model, layout, held)
