@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.decide.failures import Failure
-from chipwise.decide.serving.misses import memory_failure
+from chipwise.decide.serving.misses import memory_failure, nearest
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
@@ -111,25 +111,23 @@ def load_of(demand: Demand) -> ServingLoad:
     )
 
 
-def _tall(stacked: Hardware | Parameters) -> dict[str, Any]:
-    """Every array field as a column, in mappings too."""
+def _tall(stacked: Hardware | Parameters, rows: list[int]) -> dict[str, Any]:
+    """Every array field at `rows` as a column, in mappings too."""
     values = {name: getattr(stacked, name) for name in stacked.__dataclass_fields__}
     return {
-        name: {key: np.asarray(one)[:, None] for key, one in value.items()}
-        if isinstance(value, dict)
-        else np.asarray(value)[:, None]
+        name: {key: one[rows, None] for key, one in value.items()} if isinstance(value, dict) else value[rows, None]
         for name, value in values.items()
     }
 
 
-def _hardware(layouts: Sequence[Layout]) -> Hardware:
-    flat = stack([one.seat.hardware for one in layouts])
-    return replace(flat, **_tall(flat))
-
-
-def _parameters(layouts: Sequence[Layout]) -> Parameters:
-    flat = stack_parameters([one.seat.parameters for one in layouts])
-    return replace(flat, **_tall(flat))
+def _machines(layouts: Sequence[Layout]) -> tuple[Hardware, Parameters]:
+    """What every layout stands on, a row each: the few seats are stacked once, and rows pick among them."""
+    places: dict[int, int] = {}
+    rows = [places.setdefault(id(one.seat), len(places)) for one in layouts]
+    seats = {id(one.seat): one.seat for one in layouts}
+    hardware = stack([seats[key].hardware for key in places])
+    parameters = stack_parameters([seats[key].parameters for key in places])
+    return replace(hardware, **_tall(hardware, rows)), replace(parameters, **_tall(parameters, rows))
 
 
 def serving_input(
@@ -144,11 +142,11 @@ def serving_input(
         demand: the load.
         replicas: copies.
     """
-    hardware = _hardware(layouts)
+    hardware, parameters = _machines(layouts)
     return ServingInput(
         shards=shards,
         hardware=hardware,
-        parameters=_parameters(layouts),
+        parameters=parameters,
         weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
         kv_element_bytes=kv_bytes_per_element(layouts[0].seat.limits.kv_format),
         kv_pool_bytes=pool_bytes,
@@ -188,18 +186,21 @@ def evaluate(
     """Size every layout; predict those that hold the model at every number of units.
 
     Returns:
-        The layouts that hold it, evaluated (None where none does), and the others with what they lacked.
+        The layouts that hold it, evaluated (None where none does); of the others on each platform the one that lacked
+        least.
     """
     shards = shard(model, split_of(layouts))
     memory = size_layouts(shards, layouts, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
+    lacking = [place for place, lack in enumerate(short) if lack > 0]
     refused = [
-        (one, memory_failure(one, option, float(lack))) for one, lack in zip(layouts, short, strict=True) if lack > 0
+        (layouts[place], memory_failure(layouts[place], option, float(short[place])))
+        for place in nearest([(layouts[one], short[one] * layouts[one].devices, one) for one in lacking])
     ]
     held = [one for one, lack in zip(layouts, short, strict=True) if lack <= 0]
     if not held:
         return None, refused
-    if refused:
+    if lacking:
         shards = shard(model, split_of(held))
     pool_bytes = np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0]
     return _predict(option, (shards, held), pool_bytes, demand), refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Refusal
@@ -33,6 +34,8 @@ DEFAULT_GRAPH_BATCH = 512
 """What captures are sized for where an engine states no largest batch."""
 
 
+SEATS_KEPT = 4096
+"""Seats that are remembered: a seat follows from facts alone, and every question puts the same platforms."""
 CHUNKS = (2048, 512)
 """Prefill tokens of a step that are tried below the engine's default."""
 
@@ -174,6 +177,7 @@ def seat_of(question: Question, platform: Platform, model: ModelSpec, option: Pr
     return able if isinstance(able, Refusal) else _seat(platform, able)
 
 
+@lru_cache(maxsize=SEATS_KEPT)
 def _seat(platform: Platform, able: Able) -> Seat | Refusal:
     chip, fraction, engine = platform.chip, platform.fraction, able.backing.engine
     limits = limits_of(able.backing, platform)
@@ -281,6 +285,15 @@ def at_precision(model: ModelSpec, option: PrecisionOption) -> ModelSpec:
     return model if option.format in stored and model.quantisation else with_precision(model, option.format)
 
 
+@lru_cache(maxsize=SEATS_KEPT)
+def _steady_seat(platform: Platform, able: Able) -> Seat | Refusal:
+    """The seat without the burst with which a benchmark starts."""
+    found = _seat(platform, able)
+    if isinstance(found, Refusal):
+        return found
+    return replace(found, parameters=replace(found.parameters, burst_fraction=0.0))
+
+
 def seats_of(
     question: Question, platforms: Iterable[Platform], model: ModelSpec, option: PrecisionOption
 ) -> tuple[list[Seat], list[tuple[Platform, Refusal]]]:
@@ -296,9 +309,9 @@ def seats_of(
         if chip.id not in able:
             able[chip.id] = able_of(question, chip, model, option)
         known = able[chip.id]
-        found = known if isinstance(known, Refusal) else _seat(platform, known)
+        found = known if isinstance(known, Refusal) else _steady_seat(platform, known)
         if isinstance(found, Seat):
-            seats.append(replace(found, parameters=replace(found.parameters, burst_fraction=0.0)))
+            seats.append(found)
         else:
             refused.append((platform, found))
     return seats, refused
