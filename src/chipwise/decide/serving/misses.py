@@ -31,7 +31,7 @@ def nearest(missed: Iterable[tuple[Layout, float, int]]) -> list[int]:
 def bar_failures(evaluated: Evaluated, demand: Demand) -> dict[int, Failure]:
     """By row the failure of what meets the bars at no number of units: of each platform the row that misses least."""
     best = np.min(np.where(np.isnan(evaluated.miss), np.inf, evaluated.miss), axis=1)
-    missed = ((evaluated.layouts[row], float(best[row]), int(row)) for row in np.flatnonzero(best > 1.0))
+    missed = ((evaluated.layouts[row], float(best[row]), row) for row in map(int, np.flatnonzero(best > 1.0)))
     return {row: _slo_failure(evaluated, row, demand) for row in nearest(missed)}
 
 

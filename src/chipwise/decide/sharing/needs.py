@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chipwise.decide.failures import Failure
-    from chipwise.decide.question import Demand, Question
     from chipwise.decide.platforms import Platform
+    from chipwise.decide.question import Demand, Question
     from chipwise.decide.serving.evaluate import Evaluated
     from chipwise.decide.serving.seats import Seat
     from chipwise.decide.sharing.places import Place
