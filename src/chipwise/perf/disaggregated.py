@@ -15,7 +15,7 @@ import numpy as np
 from chipwise.parallelism import Number
 from chipwise.perf.collectives import send_s
 from chipwise.perf.load import Case, ServingInput, ServingPrediction, prepare
-from chipwise.perf.phases import SATURATION, arrival_s
+from chipwise.perf.phases import SATURATION, arrival_s, highest
 from chipwise.perf.serving import predict_case
 from chipwise.perf.steady import prefill_alone_s
 from chipwise.perf.work import cache_bytes_per_sequence
@@ -118,6 +118,15 @@ def decode_pool(asked: ServingInput) -> DecodePool:
         osl=load.osl,
         wires=_wires(asked, case),
     )
+
+
+def answers_per_s(asked: ServingInput) -> Number:
+    """Answers a second of one replica of a decode pool with every seat taken: its saturation rate over its replicas.
+
+    Raises:
+        InputError: as `predict_serving`.
+    """
+    return highest(prepare(replace(asked, load=replace(asked.load, prefix_hit_fraction=1.0)))).requests_per_s
 
 
 def joined(prefill: PrefillPool, decode: DecodePool, across: Number) -> Disaggregated:

@@ -12,9 +12,9 @@ from chipwise.decide.platforms import platforms_of
 from chipwise.decide.serving.evaluate import FULLEST, UNITS, column, serving_input, size_layouts, split_of
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.parallelism import shard
-from chipwise.perf.disaggregated import DecodePool, Wires, decode_pool
+from chipwise.perf.disaggregated import DecodePool, Wires, answers_per_s, decode_pool
 from chipwise.perf.load import ServingPrediction
-from chipwise.perf.spread import tpot_spread
+from chipwise.perf.spread import tpot_quantile_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,9 +87,7 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
     ]
 
 
-def _row(
-    layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment, pool_bytes: float
-) -> Row:
+def _row(layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment, pool_bytes: float) -> Row:
     """On the size of `together` where the platform has it, else on the cheapest."""
     members = [(one, quote) for one in layout.seat.platform.members if (quote := offered.get(one.name)) is not None]
     own = [pair for pair in members if pair[0].name == together.instance.name]
@@ -105,25 +103,77 @@ def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Fl
     return serving_input(shard(model, split_of(layouts)), layouts, pool_bytes, demand, replicas)
 
 
-def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand) -> list[tuple[Row, int, DecodePool]]:
-    """Rows that decode the load within the bar on TPOT: at the fewest replicas that do, the cheapest first."""
-    pool = decode_pool(asked_of(model, rows, demand, REPLICAS[None, :]))
-    shape = (len(rows), REPLICAS.size)
-    tpot_s = np.broadcast_to(tpot_spread(pool.answer, steps=demand.osl_tokens - 1.0).p99, shape)
-    most = np.broadcast_to(np.asarray(pool.answer.saturation_rate_per_s), shape) * FULLEST
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """A row that decodes the load, at the fewest replicas that do: one element of what many were predicted to do."""
+
+    row: Row
+    count: int
+    among: DecodePool
+    place: tuple[int, int]
+    shape: tuple[int, int]
+
+    @property
+    def pool(self) -> DecodePool:
+        """What it does, every field a number."""
+        found = self.among
+        return replace(
+            found,
+            answer=numbers_of(found.answer, self.place, self.shape),
+            wires=numbers_of(found.wires, self.place, self.shape),
+        )
+
+    @property
+    def usd_per_hour(self) -> float:
+        """What its replicas cost."""
+        return self.row.usd_per_hour(self.row.instances(self.count))
+
+
+def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand) -> list[Decoder]:
+    """Rows that decode the load within the bar on TPOT: at the fewest replicas that do, the cheapest first.
+
+    Fewer replicas than carry the rate are not predicted, and more only where those miss the bar.
+    """
+    rates = np.broadcast_to(answers_per_s(asked_of(model, rows, demand, REPLICAS[None, :1])), (len(rows), 1))
+    carry = rates * REPLICAS * FULLEST >= demand.rate_per_s
+    task = _Decoding(model=model, rows=rows, demand=demand, carry=carry)
+    able = np.flatnonzero(carry.any(axis=1))
+    found = _decoders(task, able, np.argmax(carry[able], axis=1)[:, None])
+    slow = np.array([place for place in able if place not in found], dtype=int)
+    found |= _decoders(task, slow, np.tile(np.arange(REPLICAS.size), (slow.size, 1)))
+    return sorted((found[place] for place in sorted(found)), key=lambda one: (one.usd_per_hour, one.count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decoding:
+    """Rows that may decode a load; `carry` says by row and column of `REPLICAS` where they carry its rate."""
+
+    model: ModelSpec
+    rows: Sequence[Row]
+    demand: Demand
+    carry: NDArray[np.bool_]
+
+
+def _decoders(task: _Decoding, places: NDArray[np.int_], columns: NDArray[np.int_]) -> dict[int, Decoder]:
+    """Of the rows at `places` those that decode the load at one of their `columns`, each at its first such."""
+    if not places.size:
+        return {}
+    rows, demand, counts = [task.rows[place] for place in places], task.demand, REPLICAS[columns]
+    pool = decode_pool(asked_of(task.model, rows, demand, counts))
+    tpot_s = tpot_quantile_s(pool.answer, quantile=0.99, steps=demand.osl_tokens - 1.0)
     bar_s = np.inf if demand.tpot_p99_s is None else demand.tpot_p99_s
-    meets = (tpot_s <= bar_s) & (most >= demand.rate_per_s)
-    able = [
-        (row, int(REPLICAS[np.argmax(meet)]), _at(pool, (place, int(np.argmax(meet))), shape))
-        for place, (row, meet) in enumerate(zip(rows, meets, strict=True))
-        if meet.any()
-    ]
-    return sorted(able, key=lambda one: (one[0].usd_per_hour(one[0].instances(one[1])), one[1]))
-
-
-def _at(pool: DecodePool, place: tuple[int, int], shape: tuple[int, int]) -> DecodePool:
-    """One row at one number of replicas, every field a number."""
-    return replace(pool, answer=numbers_of(pool.answer, place, shape), wires=numbers_of(pool.wires, place, shape))
+    meets = (np.broadcast_to(tpot_s, counts.shape) <= bar_s) & np.take_along_axis(task.carry[places], columns, axis=1)
+    first = np.argmax(meets, axis=1)
+    return {
+        int(places[at]): Decoder(
+            row=rows[at],
+            count=int(counts[at, first[at]]),
+            among=pool,
+            place=(int(at), int(first[at])),
+            shape=counts.shape,
+        )
+        for at in np.flatnonzero(meets.any(axis=1))
+    }
 
 
 Part = TypeVar("Part", ServingPrediction, Wires)

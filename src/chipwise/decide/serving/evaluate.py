@@ -21,7 +21,7 @@ from chipwise.perf.hardware import stack
 from chipwise.perf.load import ServingInput, ServingLoad, ServingPrediction
 from chipwise.perf.parameters import stack_parameters
 from chipwise.perf.serving import predict_serving
-from chipwise.perf.spread import tpot_spread, ttft_spread
+from chipwise.perf.spread import tpot_quantile_s, ttft_quantile_s
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
 
 if TYPE_CHECKING:
@@ -223,8 +223,8 @@ def _predict(
     replicas = column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
     prediction = predict_serving(serving_input(shards, layouts, pool_bytes, demand, replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
-        ttft = np.broadcast_to(ttft_spread(prediction).p99, replicas.shape)
-    tpot = np.broadcast_to(tpot_spread(prediction, steps=demand.osl_tokens - 1.0).p99, replicas.shape)
+        ttft = np.broadcast_to(ttft_quantile_s(prediction, quantile=0.99), replicas.shape)
+    tpot = np.broadcast_to(tpot_quantile_s(prediction, quantile=0.99, steps=demand.osl_tokens - 1.0), replicas.shape)
     return Evaluated(
         option=option,
         layouts=layouts,
