@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,12 +82,13 @@ def cheapest_pair(task: Task, rows: Sequence[Row]) -> Pair | None:
     others = [row for row in rows if row.layout.seat.platform.networked and row not in own]
     best: Pair | None = None
     for decoders, partners in ((own, [*own, *others]), (others, own)):
-        mine = [row for row in decoders if best is None or row.least_usd_per_hour <= best.usd_per_hour]
+        most_usd = inf if best is None else best.usd_per_hour
+        mine = [row for row in decoders if row.least_usd_per_hour <= most_usd]
         whole = [row for row in partners if int(row.layout.split.dp) == 1]
         if not mine or not whole:
             continue
         prompts = prefill_pool(asked_of(task.model, whole, task.demand, REPLICAS[None, :]))
-        for decoder in decoding(task.model, mine, task.demand):
+        for decoder in decoding(task.model, mine, task.demand, most_usd):
             if best is not None and decoder.usd_per_hour > best.usd_per_hour:
                 break
             found = _joined(task, decoder, whole, prompts)

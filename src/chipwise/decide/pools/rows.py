@@ -129,51 +129,40 @@ class Decoder:
         return self.row.usd_per_hour(self.row.instances(self.count))
 
 
-def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand) -> list[Decoder]:
+def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand, most_usd_per_hour: float) -> list[Decoder]:
     """Rows that decode the load within the bar on TPOT: at the fewest replicas that do, the cheapest first.
 
-    Fewer replicas than carry the rate are not predicted, and more only where those miss the bar.
+    Rows that cost more than `most_usd_per_hour` where they only carry the rate are not asked about the bar.
     """
     rates = np.broadcast_to(answers_per_s(asked_of(model, rows, demand, REPLICAS[None, :1])), (len(rows), 1))
     carry = rates * REPLICAS * FULLEST >= demand.rate_per_s
-    task = _Decoding(model=model, rows=rows, demand=demand, carry=carry)
-    able = np.flatnonzero(carry.any(axis=1))
-    found = _decoders(task, able, np.argmax(carry[able], axis=1)[:, None])
-    slow = np.array([place for place in able if place not in found], dtype=int)
-    found |= _decoders(task, slow, np.tile(np.arange(REPLICAS.size), (slow.size, 1)))
-    return sorted((found[place] for place in sorted(found)), key=lambda one: (one.usd_per_hour, one.count))
+    fewest = np.argmax(carry, axis=1)
+    able = [
+        place
+        for place, row in enumerate(rows)
+        if carry[place].any() and row.usd_per_hour(row.instances(int(REPLICAS[fewest[place]]))) <= most_usd_per_hour
+    ]
+    if not able:
+        return []
+    start = int(fewest[able].min())
+    return _decoders(model, [rows[place] for place in able], demand, carry[able, start:])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Decoding:
-    """Rows that may decode a load; `carry` says by row and column of `REPLICAS` where they carry its rate."""
-
-    model: ModelSpec
-    rows: Sequence[Row]
-    demand: Demand
-    carry: NDArray[np.bool_]
-
-
-def _decoders(task: _Decoding, places: NDArray[np.int_], columns: NDArray[np.int_]) -> dict[int, Decoder]:
-    """Of the rows at `places` those that decode the load at one of their `columns`, each at its first such."""
-    if not places.size:
-        return {}
-    rows, demand, counts = [task.rows[place] for place in places], task.demand, REPLICAS[columns]
-    pool = decode_pool(asked_of(task.model, rows, demand, counts))
+def _decoders(model: ModelSpec, rows: Sequence[Row], demand: Demand, carry: NDArray[np.bool_]) -> list[Decoder]:
+    """Of `rows` those that hold the bar; `carry` says where they carry the rate, at the last columns of `REPLICAS`."""
+    counts = REPLICAS[REPLICAS.size - carry.shape[1] :]
+    pool = decode_pool(asked_of(model, rows, demand, counts[None, :]))
     tpot_s = tpot_quantile_s(pool.answer, quantile=0.99, steps=demand.osl_tokens - 1.0)
     bar_s = np.inf if demand.tpot_p99_s is None else demand.tpot_p99_s
-    meets = (np.broadcast_to(tpot_s, counts.shape) <= bar_s) & np.take_along_axis(task.carry[places], columns, axis=1)
+    meets = (np.broadcast_to(tpot_s, carry.shape) <= bar_s) & carry
     first = np.argmax(meets, axis=1)
-    return {
-        int(places[at]): Decoder(
-            row=rows[at],
-            count=int(counts[at, first[at]]),
-            among=pool,
-            place=(int(at), int(first[at])),
-            shape=counts.shape,
+    found = [
+        Decoder(
+            row=rows[at], count=int(counts[first[at]]), among=pool, place=(at, int(first[at])), shape=carry.shape
         )
-        for at in np.flatnonzero(meets.any(axis=1))
-    }
+        for at in map(int, np.flatnonzero(meets.any(axis=1)))
+    ]
+    return sorted(found, key=lambda one: (one.usd_per_hour, one.count))
 
 
 Part = TypeVar("Part", ServingPrediction, Wires)
