@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from chipwise.errors import KnowledgeError
@@ -44,12 +45,15 @@ def load_model(reference: str, *, models: Path | None = None, as_encoder: bool =
     path = Path(reference).expanduser()
     if _exists(path):
         return from_path(path, as_encoder=as_encoder)
+    return _built_in(reference, as_encoder=as_encoder) or _from_hub(reference, as_encoder=as_encoder)
+
+
+@lru_cache(maxsize=512)
+def _built_in(reference: str, *, as_encoder: bool) -> ModelSpec | None:
     known = registry.find(reference)
-    if known is not None:
-        return read_source(
-            Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder)
-        )
-    return _from_hub(reference, as_encoder=as_encoder)
+    if known is None:
+        return None
+    return read_source(Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder))
 
 
 def _from_hub(reference: str, *, as_encoder: bool) -> ModelSpec:

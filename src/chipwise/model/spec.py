@@ -215,6 +215,10 @@ class ModelSpec:
     warnings: tuple[str, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """By name and format: quick, as models are keys of what is remembered of them."""
+        return hash((self.name, self.dtype, self.quantisation))
+
     @property
     def params_total(self) -> int:
         """All parameters but the multi-token-prediction layers."""

@@ -7,6 +7,7 @@ back to the front; the first stage holds the embedding, the last one the head an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,12 +51,12 @@ def fullest_stage(model: ModelSpec, pp: Number) -> Stage:
     Returns:
         Counts with the shape of `pp`.
     """
+    if isinstance(pp, int | float):
+        alone = _fullest(model, max(int(pp), 1))
+        return Stage(layer_counts=tuple(map(float, alone[0])), outer_copies=tuple(map(float, alone[1])))
     degrees = np.asarray(pp)
     distinct, inverse = np.unique(degrees, return_inverse=True)
-    wanted = [max(int(one), 1) for one in distinct]
-    cut = [] if wanted == [1] else _positions(model)
-    each = [_layer_bytes(layer) for layer in model.layers] if cut else []
-    stages = [_fullest(model, cut, each, pp) for pp in wanted]
+    stages = [_fullest(model, max(int(one), 1)) for one in distinct]
     pick = inverse.reshape(degrees.shape)
     return Stage(
         layer_counts=tuple(_spread(column, pick) for column in zip(*(one[0] for one in stages), strict=True)),
@@ -68,11 +69,13 @@ def _spread(column: tuple[int, ...], pick: np.ndarray) -> Number:
     return spread if np.ndim(spread) else float(spread)
 
 
-def _fullest(model: ModelSpec, owner: list[int], each: list[float], pp: int) -> tuple[list[int], list[int]]:
-    """Layers and copies of the fullest of `pp` stages, of layers that stand as `owner` says and weigh `each`."""
+@lru_cache(maxsize=1024)
+def _fullest(model: ModelSpec, pp: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Layers and copies of the fullest of `pp` stages."""
     outer = [_outer_copies(weight, first=True, last=True) for weight in model.outer]
     if pp == 1:
-        return [layer.count for layer in model.layers], outer
+        return tuple(layer.count for layer in model.layers), tuple(outer)
+    owner, each = _positions(model), [_layer_bytes(layer) for layer in model.layers]
     best: tuple[float, list[int], list[int]] | None = None
     start = 0
     for index, size in enumerate(stage_sizes(len(owner), pp)):
@@ -85,7 +88,7 @@ def _fullest(model: ModelSpec, owner: list[int], each: list[float], pp: int) -> 
         if best is None or weight >= best[0]:
             best = (weight, held, copies)
         start += size
-    return (best[1], best[2]) if best else ([0] * len(model.layers), outer)
+    return (tuple(best[1]), tuple(best[2])) if best else ((0,) * len(model.layers), tuple(outer))
 
 
 def _positions(model: ModelSpec) -> list[int]:

@@ -157,9 +157,7 @@ def _decoders(model: ModelSpec, rows: Sequence[Row], demand: Demand, carry: NDAr
     meets = (np.broadcast_to(tpot_s, carry.shape) <= bar_s) & carry
     first = np.argmax(meets, axis=1)
     found = [
-        Decoder(
-            row=rows[at], count=int(counts[first[at]]), among=pool, place=(at, int(first[at])), shape=carry.shape
-        )
+        Decoder(row=rows[at], count=int(counts[first[at]]), among=pool, place=(at, int(first[at])), shape=carry.shape)
         for at in map(int, np.flatnonzero(meets.any(axis=1)))
     ]
     return sorted(found, key=lambda one: (one.usd_per_hour, one.count))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import load_catalog
@@ -14,6 +15,8 @@ from chipwise.parallelism import shard
 from chipwise.precision import capability
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from chipwise.catalog import Chip
     from chipwise.decide.platforms import Platform
     from chipwise.decide.serving.seats import Layout
@@ -162,7 +165,8 @@ NARROWER = ("fp8", "int4-g128")
 """Formats of weights proposed where a model does not fit, by what they lose."""
 
 
-def _larger(chip: Chip, device_bytes: float, devices: int) -> dict[str, float]:
+@lru_cache(maxsize=1024)
+def _larger(chip: Chip, device_bytes: float, devices: int) -> Mapping[str, float]:
     """Larger chips of the vendor by the smallest rented size that has as many devices: its name, a chip's bytes."""
     catalog = load_catalog()
     found: dict[str, float] = {}

@@ -105,9 +105,10 @@ class Layout:
         return int(self.split.devices)
 
 
-def stored_formats(model: ModelSpec) -> list[str]:
+@lru_cache(maxsize=256)
+def stored_formats(model: ModelSpec) -> tuple[str, ...]:
     """The formats the model's matrices are held in, each once."""
-    return sorted({weight.format for weight, _ in model.all_weights()})
+    return tuple(sorted({weight.format for weight, _ in model.all_weights()}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionO
     if backing.longest is not None and question.longest_tokens > backing.longest:
         reason = f"documented up to a context of {backing.longest} tokens: {backing.notes[0]}"
         return Refusal(rule="support", reason=reason, source="engines: neuron support", change="a shorter context")
-    formats = tuple(stored_formats(model))
+    formats = stored_formats(model)
     main = capability(chip, option.format)
     rates = [main, *(capability(chip, name) for name in formats)]
     bad = next((one for one in rates if one.mode == "none"), None)
