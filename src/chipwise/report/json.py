@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -23,22 +24,32 @@ def as_json(answer: Any) -> Any:
     >>> as_json({"ttft_s": Range(low=1.0, mid=2.0, high=3.0), "tied_with": (2,)})
     {'ttft_s': {'low': 1.0, 'mid': 2.0, 'high': 3.0}, 'tied_with': [2]}
     """
-    if isinstance(answer, bool | str | None):
+    kind = type(answer)
+    if kind in _AS_THEY_ARE or isinstance(answer, str):
         return answer
+    if kind is dict:
+        return _object(answer)
     if isinstance(answer, int | float):
         return _number(answer)
     if isinstance(answer, list | tuple):
         return [as_json(item) for item in answer]
+    names = _names(kind)
+    if names is not None:
+        return _object({name: getattr(answer, name) for name in names})
     if isinstance(answer, AbstractSet):
         return sorted(as_json(item) for item in answer)
-    fields = _fields(answer)
-    return _plain(answer) if fields is None else _object(fields)
+    return _object(answer) if isinstance(answer, Mapping) else _plain(answer)
 
 
-def _fields(answer: Any) -> Mapping[Any, Any] | None:
-    if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
-        return {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
-    return answer if isinstance(answer, Mapping) else None
+_AS_THEY_ARE = frozenset({str, bool, int, type(None)})
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """Fields of a dataclass; None for any other type."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _plain(answer: Any) -> Any:
@@ -59,5 +70,5 @@ def _number(value: float) -> int | float:
 
 
 def _object(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    names = sorted(fields, key=lambda name: name != "schema_version")  # stable: the rest keeps its order
-    return {str(name).removesuffix("_"): as_json(fields[name]) for name in names}
+    found = {str(name).removesuffix("_"): as_json(value) for name, value in fields.items()}
+    return {"schema_version": found.pop("schema_version"), **found} if "schema_version" in found else found
