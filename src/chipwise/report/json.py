@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
 from typing import Any
@@ -24,30 +24,34 @@ def as_json(answer: Any) -> Any:
     >>> as_json({"ttft_s": Range(low=1.0, mid=2.0, high=3.0), "tied_with": (2,)})
     {'ttft_s': {'low': 1.0, 'mid': 2.0, 'high': 3.0}, 'tied_with': [2]}
     """
-    kind = type(answer)
-    if kind in _AS_THEY_ARE or isinstance(answer, str):
+    if type(answer) in _AS_THEY_ARE or isinstance(answer, str):
         return answer
-    if kind is dict:
-        return _object(answer)
     if isinstance(answer, int | float):
         return _number(answer)
     if isinstance(answer, list | tuple):
         return [as_json(item) for item in answer]
-    names = _names(kind)
-    if names is not None:
-        return _object({name: getattr(answer, name) for name in names})
     if isinstance(answer, AbstractSet):
         return sorted(as_json(item) for item in answer)
-    return _object(answer) if isinstance(answer, Mapping) else _plain(answer)
+    fields = _fields(answer)
+    return _plain(answer) if fields is None else _object(fields)
 
 
 _AS_THEY_ARE = frozenset({str, bool, int, type(None)})
 
 
+def _fields(answer: Any) -> Mapping[Any, Any] | None:
+    if isinstance(answer, dict):
+        return answer
+    names = _names(type(answer))
+    if names is not None:
+        return {name: getattr(answer, name) for name in names}
+    return answer if isinstance(answer, Mapping) else None
+
+
 @functools.cache
-def _names(kind: type) -> tuple[str, ...] | None:
+def _names(kind: Hashable) -> tuple[str, ...] | None:
     """Fields of a dataclass; None for any other type."""
-    if not dataclasses.is_dataclass(kind):
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return None
     return tuple(field.name for field in dataclasses.fields(kind))
 

@@ -133,7 +133,8 @@ class ServingDeployment:
 
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""
-        return None if self.usd_per_hour is None else self.usd_per_hour.mid
+        hourly = self.usd_per_hour
+        return None if hourly is None else hourly.mid
 
     def latency_p99_s(self) -> tuple[float | None, float | None]:
         """P99 TTFT and TPOT under the load."""

@@ -84,6 +84,8 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
 def _slices_first(deployments: Sequence[Deployment]) -> list[Deployment]:
     """Of one size: those on slices from the least they take, then whole GPUs where slices need more instances."""
     cut = [one for one in deployments if isinstance(one, ServingDeployment) and one.profile]
+    if not cut:
+        return list(deployments)
     cut.sort(key=lambda one: (one.instances, one.part))
     fewest: dict[str, int] = {}
     for one in cut:
