@@ -8,7 +8,7 @@ import math
 from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 
 def as_json(answer: Any) -> Any:
@@ -42,7 +42,7 @@ _AS_THEY_ARE = frozenset({str, bool, int, type(None)})
 def _fields(answer: Any) -> Mapping[Any, Any] | None:
     if isinstance(answer, dict):
         return answer
-    names = _names(type(answer))
+    names = _names(cast("Hashable", type(answer)))
     if names is not None:
         return {name: getattr(answer, name) for name in names}
     return answer if isinstance(answer, Mapping) else None
