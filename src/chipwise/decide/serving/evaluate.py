@@ -69,6 +69,16 @@ def column(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=float)[:, None]
 
 
+def element(values: Floats | float, row: int, at: int) -> float:
+    """One of values that broadcast over rows and columns.
+
+    >>> element(np.array([[1.0], [2.0]]), 1, 7), element(3.0, 0, 0)
+    (2.0, 3.0)
+    """
+    found = np.atleast_2d(values)
+    return float(found[row if found.shape[0] > 1 else 0, at if found.shape[1] > 1 else 0])
+
+
 def split_of(layouts: Sequence[Layout]) -> Split:
     """The splits of all layouts as one whose degrees are columns."""
     names = ("tp", "pp", "ep", "dp", "cp")

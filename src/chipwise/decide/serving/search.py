@@ -123,7 +123,7 @@ def _slowed(question: Question, seats: Sequence[Seat], option: PrecisionOption, 
     done = {
         name
         for name, ones in found.deployments.items()
-        if any(one.instances == 1 and one.precision == option.format for one in ones)
+        if any(one.precision == option.format and one.instances == 1 for one in ones)
     }
     return [seat for seat in seats if not _names(seat) <= done]
 
@@ -152,7 +152,7 @@ def _try(
         found.add(one)
     for row, failure in bar_failures(evaluated, question.serving).items():
         found.fail(evaluated.layouts[row].seat.platform.members, failure)
-    held = {name for layout in evaluated.layouts for name in _names(layout.seat)}
+    held = {name for seat in {id(one.seat): one.seat for one in evaluated.layouts}.values() for name in _names(seat)}
     found.held.update(held)
     return held
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.decide.failures import refusal_failure
 from chipwise.decide.serving.deployment import smallest_units
-from chipwise.decide.serving.evaluate import column, evaluate, size_layouts, split_of
+from chipwise.decide.serving.evaluate import column, element, evaluate, size_layouts, split_of
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.search import below_floor, by_engine, precisions_of
 from chipwise.decide.serving.seats import Layout, at_precision, documented, seats_of
@@ -71,8 +71,7 @@ class Need:
 
     def value(self, name: str) -> float:
         """One predicted quantity at this number of replicas."""
-        array = np.broadcast_to(getattr(self.evaluated.prediction, name), self.evaluated.miss.shape)
-        return float(array[self.row, self.column])
+        return element(getattr(self.evaluated.prediction, name), self.row, self.column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
