@@ -54,10 +54,10 @@ def fullest_stage(model: ModelSpec, pp: Number) -> Stage:
     if isinstance(pp, int | float):
         alone = _fullest(model, max(int(pp), 1))
         return Stage(layer_counts=tuple(map(float, alone[0])), outer_copies=tuple(map(float, alone[1])))
-    degrees = np.asarray(pp)
-    distinct, inverse = np.unique(degrees, return_inverse=True)
+    degrees = np.asarray(pp, dtype=int)
+    distinct = np.flatnonzero(np.bincount(degrees.ravel()))
     stages = [_fullest(model, max(int(one), 1)) for one in distinct]
-    pick = inverse.reshape(degrees.shape)
+    pick = np.searchsorted(distinct, degrees)
     return Stage(
         layer_counts=tuple(_spread(column, pick) for column in zip(*(one[0] for one in stages), strict=True)),
         outer_copies=tuple(_spread(column, pick) for column in zip(*(one[1] for one in stages), strict=True)),

@@ -68,7 +68,7 @@ class Ways:
 
     def __getitem__(self, row: int) -> Way:
         """One row."""
-        values = {name: int(value) for name, value in zip(COLUMNS, self.degrees[row], strict=True)}
+        values = dict(zip(COLUMNS, map(int, self.degrees[row].tolist()), strict=True))
         return Way(platform=self.platforms[self.place[row]], **values)
 
     def column(self, name: str) -> Floats:
