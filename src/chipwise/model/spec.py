@@ -145,7 +145,7 @@ class Layer:
     weights: tuple[Weight, ...]
     experts: Experts | None = None
     stored_count: int | None = None
-    indices: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    indices: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def params(self) -> int:
