@@ -123,17 +123,24 @@ def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change
         yield _change(f"{requests} requests in flight", "the others wait", before, after)
 
 
-def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> list[Change]:
+def to_make_it_fit(
+    model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None, before: MemoryAnswer | None = None
+) -> list[Change]:
     """Changes that would free memory, in the order of what they cost; empty where it fits already.
 
     KV cache in 8 bits, narrower weights, a larger share of the device, no graphs, twice the tensor parallelism, a
     shorter context, fewer requests, a bigger slice or chip. Each is tried alone; one that frees next to nothing is left
     out.
+
+    Args:
+        model: at the precision asked.
+        asked: what does not fit.
+        may: what may be changed.
+        before: `size_serving(asked)`, where it is known.
     """
-    may = may or FitOptions()
-    if size_pool(asked).fits:
+    may, before = may or FitOptions(), before or size_serving(asked)
+    if before.fits:
         return []
-    before = size_serving(asked)
     changes = [
         *_formats(model, asked, before, may),
         *_settings(asked, before, may),

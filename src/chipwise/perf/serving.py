@@ -196,14 +196,14 @@ def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[Ser
     """
     tokens = np.asarray(asked.load.osl) - 1.0
     shape = np.shape(prediction.tpot_s)
-    sums = np.zeros((len(BOUNDS), *shape))
+    elements = np.arange(np.size(prediction.tpot_s))
+    sums = np.zeros((len(BOUNDS), elements.size))
     for term in terms:
-        prompt = np.broadcast_to(np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0), shape)
-        answer = np.broadcast_to(term.decode_s * tokens, shape)
-        for index in range(len(BOUNDS)):
-            sums[index] += np.where(np.asarray(term.prefill_bound) == index, prompt, 0.0)
-            sums[index] += np.where(np.asarray(term.bound) == index, answer, 0.0)
-    place = np.argmax(sums, axis=0)
+        prompt = np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0)
+        for bound, seconds in ((term.prefill_bound, prompt), (term.bound, term.decode_s * tokens)):
+            binding = np.broadcast_to(np.asarray(bound, dtype=int), shape).ravel()
+            sums[binding, elements] += np.broadcast_to(seconds, shape).ravel()
+    place = np.argmax(sums, axis=0).reshape(shape)
     full = prediction.sequence_limit < np.asarray(asked.max_num_seqs) * _ranks(asked)
     asks_more = (np.asarray(prediction.running) >= 0.95 * prediction.sequence_limit) & (
         np.asarray(asked.load.kind in {"closed", "offline", "rate"})

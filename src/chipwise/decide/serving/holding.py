@@ -78,7 +78,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
     may = _options(layout)
     fewest = min_chips(model, held.asked, may)
-    changes = to_make_it_fit(model, held.asked, may)
+    changes = to_make_it_fit(model, held.asked, may, answer)
     return {
         "fits": bool(answer.fits),
         "chip": chip.id,
