@@ -132,11 +132,7 @@ def _joinable(task: Task, prefill: Row, decode: Row, across: float) -> bool:
     if not across:
         return same and "link" in ability.through
     networked = one.seat.platform.networked and other.seat.platform.networked
-    return networked and (same or bool(_regions(task, prefill) & _regions(task, decode)))
-
-
-def _regions(task: Task, row: Row) -> set[str]:
-    return set(task.question.catalog.regions_of(row.instance.name, priced=True)) & set(task.question.policy.regions)
+    return networked and (same or not prefill.regions.isdisjoint(decode.regions))
 
 
 def _pair(task: Task, prompting: tuple[Row, int], decoding: tuple[Row, int], across: float) -> Pair | None:

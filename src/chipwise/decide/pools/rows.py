@@ -42,6 +42,8 @@ class Row:
     layout: Layout
     instance: Instance
     quote: Quote
+    regions: frozenset[str]
+    """Where it is offered, of those asked for."""
     packing: Packing
     pool_bytes: float
     """What the engine takes of each of its devices for the cache."""
@@ -80,20 +82,29 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
     short, pools = (
         np.broadcast_to(values, (len(layouts), 1))[:, 0] for values in (memory.shortfall_bytes, memory.kv_pool_bytes)
     )
+    asked = frozenset(question.policy.regions)
+    here = {one.name: asked.intersection(question.catalog.regions_of(one.name, priced=True)) for one in sizes}
     return [
-        _row(one, offered, together, float(pool_bytes))
+        _row(one, offered, together, here, float(pool_bytes))
         for one, lack, pool_bytes in zip(layouts, short, pools, strict=True)
         if lack <= 0
     ]
 
 
-def _row(layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment, pool_bytes: float) -> Row:
+def _row(
+    layout: Layout,
+    offered: Mapping[str, Quote | None],
+    together: ServingDeployment,
+    regions: Mapping[str, frozenset[str]],
+    pool_bytes: float,
+) -> Row:
     """On the size of `together` where the platform has it, else on the cheapest."""
     members = [(one, quote) for one in layout.seat.platform.members if (quote := offered.get(one.name)) is not None]
     own = [pair for pair in members if pair[0].name == together.instance.name]
     instance, quote = (own or sorted(members, key=lambda pair: (pair[1].usd_per_hour.mid, pair[0].name)))[0]
     packing = pack(devices_per_replica=layout.devices, devices_per_instance=layout.seat.platform.devices)
-    return Row(layout=layout, instance=instance, quote=quote, packing=packing, pool_bytes=pool_bytes)
+    here = regions[instance.name]
+    return Row(layout=layout, instance=instance, quote=quote, regions=here, packing=packing, pool_bytes=pool_bytes)
 
 
 def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Floats) -> ServingInput:
