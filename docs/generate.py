@@ -6,6 +6,7 @@ without it those pages stay as they are.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 README = DOCS.parent / "README.md"
 TRUTH = DOCS.parent.parent / "shared" / "truth"
+ACCURACY = DOCS.parent / "src" / "chipwise" / "interfaces" / "web" / "data" / "accuracy.json"
 TABLES = {
     "params": "configs/index.csv",
     "memory": "memory.csv",
@@ -127,7 +129,7 @@ def validations() -> dict[str, dict[str, Any]]:
 
     models = str(TRUTH / "models.csv")
     return {
-        kind: validate(ValidateRequest(kind=kind, file=str(TRUTH / file), models=models, by=("source",)))
+        kind: validate(ValidateRequest(kind=kind, file=str(TRUTH / file), models=models, by=("metric", "source")))
         for kind, file in TABLES.items()
     }
 
@@ -166,6 +168,42 @@ def decisions_line(answer: dict[str, Any]) -> str:
     )
 
 
+PEERS = {"llm-d-incubation/llm-d-planner": {"weights_gib": 0.0084, "kv_mem_gib": 0.078, "activation_gib": 2.13}}
+"""What a planner's own project publishes of its errors on its start-up logs (accuracy/results of the repository)."""
+_TERMS = {"weights_gib": "weights", "kv_mem_gib": "cache memory", "activation_gib": "activations"}
+
+
+def peers_lines(answer: dict[str, Any]) -> str:
+    """Our median errors beside those that a planner publishes, on the same logs."""
+    lines = []
+    for source, published in PEERS.items():
+        own = {one["key"]["metric"]: one for one in answer["groups"] if one["key"]["source"] == source}
+        if not set(published) <= set(own):
+            continue
+        each = (
+            f"{_TERMS[metric]} {own[metric]['mdape']:.2%} (it publishes {error:.2%}; {own[metric]['n']} logs)"
+            for metric, error in published.items()
+        )
+        lines.append(f"On the start-up logs of {source}, beside what that planner publishes: {', '.join(each)}.")
+    return "\n\n".join(lines)
+
+
+def fits_line(found: dict[str, dict[str, Any]]) -> str:
+    """How often runs that started and runs that ran out of memory are told apart."""
+    each = (
+        f"{kind} {seen['balanced_accuracy']:.0%} (started {seen['fits_recall']:.0%}, ran out {seen['oom_recall']:.0%})"
+        for kind, answer in found.items()
+        if (seen := answer.get("classification"))
+    )
+    return f"Whether it fits, balanced accuracy: {'; '.join(each)}."
+
+
+def accuracy_body(found: dict[str, dict[str, Any]]) -> str:
+    """The table and the lines under it."""
+    lines = (fits_line(found), peers_lines(found["memory"]), decisions_line(found["decisions"]))
+    return "\n\n".join(part for part in (accuracy_table(found), *lines) if part)
+
+
 def accuracy() -> str:
     """The accuracy page."""
     found = validations()
@@ -173,8 +211,15 @@ def accuracy() -> str:
         "Predictions against published measurements of the project's tables (`chipwise validate`), parameters fitted "
         "on part of them: in-sample figures. Cross-validated ones stand in the decision notes beside this page."
     )
-    parts = ["# How accurate chipwise is", intro, accuracy_table(found), decisions_line(found["decisions"])]
-    return "\n\n".join(parts)
+    return "\n\n".join(["# How accurate chipwise is", intro, accuracy_body(found)])
+
+
+def accuracy_data(page_text: str) -> str:
+    """The accuracy page as data for the web page: its words, and the table's columns and rows."""
+    lines = page_text.splitlines()
+    cells = [[cell.strip() for cell in one.strip("|").split("|")] for one in lines if one.startswith("|")]
+    words = [one for one in lines if one and not one.startswith(("|", "#", "<!--"))]
+    return json.dumps({"words": words, "columns": cells[0], "rows": cells[2:]}, indent=1) + "\n"
 
 
 def predictions_page() -> str:
@@ -198,9 +243,9 @@ def main() -> None:
     readme = between(README.read_text(encoding="utf-8"), "demo", demo())
     if TRUTH.is_dir():
         found = validations()
-        body = f"{accuracy_table(found)}\n\n{decisions_line(found['decisions'])}"
-        readme = between(readme, "accuracy", body)
+        readme = between(readme, "accuracy", accuracy_body(found))
         (DOCS / "accuracy.md").write_text(_NOTE + accuracy() + "\n", encoding="utf-8")
+        ACCURACY.write_text(accuracy_data((DOCS / "accuracy.md").read_text(encoding="utf-8")), encoding="utf-8")
         print("docs/accuracy.md")
         (DOCS / "predictions.md").write_text(_NOTE + predictions_page(), encoding="utf-8")
         print("docs/predictions.md")

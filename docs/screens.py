@@ -17,7 +17,9 @@ from chipwise.interfaces.web.pages import create_site
 FOLDER = Path(__file__).resolve().parent / "screens"
 CHAT = "model=llama-3.3-70b&for=chat&users=64&context=8k&ttft-p99=1s&tpot-p99=40ms&region=us"
 VIEWS = {
+    "start": ("/", 1280, 800),
     "answer": (f"/?{CHAT}", 1280, 1500),
+    "turn": (f"/why?{CHAT}&instance=g6e.12xlarge", 1280, 620),
     "phone": (f"/?{CHAT}", 390, 844),
     "walk": ("/walk?model=llama-3.3-70b&8.1=serving&ask-serving=chat", 1280, 860),
     "versus": (f"/versus?a={CHAT.replace('&', '%26')}&b={CHAT.replace('&', '%26')}%26vendor=neuron", 1280, 900),

@@ -11,6 +11,8 @@ import pytest
 from chipwise.audit import memory
 from chipwise.audit.items import Context, Line
 from chipwise.audit.table import Row
+from chipwise.model import load_model
+from chipwise.parallelism import Split
 
 CONTEXT = Context(file=Path("memory.csv"))
 
@@ -126,3 +128,42 @@ def test_terms_add_up_to_capacity_where_it_fits(lines: Callable[..., Any]) -> No
     assert found is not None
     used = sum(value for name, value in found.terms.items() if name != "capacity_gib")
     assert used < found.terms["capacity_gib"]
+
+
+ROUTED, DENSE = "mixtral-8x7b", "llama-3.1-8b"
+
+
+@pytest.mark.parametrize(
+    ("model", "cells", "split"),
+    [
+        (DENSE, {"n_gpus": 8, "pp": 2}, Split(tp=4, pp=2)),
+        (DENSE, {"tp": 2, "dp": 4, "n_gpus": 8}, Split(tp=2)),
+        (DENSE, {"tp": 2, "ep": "yes"}, Split(tp=2)),
+        (ROUTED, {"tp": 2, "dp": 4, "n_gpus": 8}, Split(tp=2)),
+        (ROUTED, {"tp": 1, "dp": 8, "ep": 8, "n_gpus": 8}, Split(tp=1, dp=8, ep=8)),
+        (ROUTED, {"tp": 1, "dp": 8, "ep": "yes"}, Split(tp=1, dp=8, ep=8)),
+        (ROUTED, {"tp": 4, "ep": "yes"}, Split(tp=4, ep=4)),
+        (ROUTED, {"tp": 8, "dp": 8, "n_gpus": 8}, Split(tp=1, dp=8)),
+        (ROUTED, {"tp": 8, "dp": 4, "ep": 8, "n_gpus": 8}, Split(tp=2, dp=4, ep=8)),
+        (ROUTED, {"tp": 8, "dp": 2, "pp": 2, "n_gpus": 16, "ep": "yes"}, Split(tp=4, dp=2, pp=2, ep=8)),
+    ],
+)
+def test_degrees_that_a_row_leaves_out_follow_from_the_others(model: str, cells: dict[str, Any], split: Split) -> None:
+    row = Row(number=2, cells={name: str(value) for name, value in cells.items()})
+    assert memory.split_of(row, load_model(model)) == split
+
+
+def test_a_rank_prints_the_tokens_of_its_own_pool(mid: Callable[..., Any]) -> None:
+    """Each of 8 ranks holds one expert of 8 (45.1 B in all), and attention and embeddings of its own (1.6 B)."""
+    cells = {"model": ROUTED, "tp": 1, "dp": 8, "ep": 8, "n_gpus": 8, "kv_mem_gib_per_gpu": 1}
+    assert mid("weights_gib", **cells) == pytest.approx((45.1e9 / 8 + 1.61e9) * 2 / 2**30, rel=0.01)
+    bytes_a_token = 32 * 8 * 128 * 2 * 2
+    assert mid("kv_tokens", **cells) == pytest.approx(mid("kv_mem_gib", **cells) * 2**30 / bytes_a_token, rel=1e-3)
+
+
+@pytest.mark.parametrize(("version", "layers"), [("0.7.3", 8), ("0.8.5", 6)])
+def test_the_release_says_which_stage_is_the_fullest(mid: Callable[..., Any], version: str, layers: int) -> None:
+    """Of 32 layers over 5 stages the last holds 8 before 0.8, and 6 since: with the head that is more than 7."""
+    each, head, rotary = 218_112_000, 128256 * 4096, 131072 * 64
+    found = mid("weights_gib", pp=5, n_gpus=5, engine_version=version)
+    assert found == pytest.approx((layers * each + head + rotary * 2) * 2 / 2**30, rel=0.001)

@@ -134,6 +134,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 THREADS = {
     "aws/karpenter-provider-aws#9489": "reserved-with-interfaces",
     "aws/karpenter-provider-aws#6296": "efa-without-huge-pages",
+    "kubernetes-sigs/karpenter#751": "huge-pages-on-dynamic-pool",
     "aws/karpenter-provider-aws#9071": "efa-count",
     "aws/karpenter-provider-aws#7796": "pool-never-launches",
     "aws/karpenter-provider-aws#5703": "pool-too-large",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
@@ -18,7 +21,8 @@ from chipwise.errors import InputError
 from chipwise.interfaces.api.app import BASE, create_app
 from chipwise.interfaces.api.desk import BusyError, Desk, LeftError, SlowError
 from chipwise.interfaces.api.settings import Settings, checked
-from chipwise.interfaces.verbs import TOUCHES_FILES, Leave, command_of, packed, unpacked
+from chipwise.interfaces.sent import packed, unpacked
+from chipwise.interfaces.verbs import TOUCHES_FILES, Leave, command_of
 
 HOME = "http://127.0.0.1:8321"
 
@@ -44,6 +48,7 @@ def client() -> TestClient:
         ("POST plan", {"content": b"{"}, 400, "no JSON"),
         ("POST plan", {"content": b'{"users": NaN}'}, 400, "NaN"),
         ("POST plan", {"content": b"[" * 50_000}, 400, "no JSON"),
+        ("POST plan", {"content": '{"a":' * 50 + "1" + "}" * 50}, 400, "nested too deep"),
         ("POST plan", {"json": {"model": "llama-3.1-8b", "config": {}}}, 400, "beside"),
         ("POST model", {"json": {"config": "{"}}, 400, "cannot be read"),
         ("GET catalog/show?name=p5.48xlarg", {}, 400, "p5.48xlarge"),
@@ -136,6 +141,38 @@ def test_a_body_is_bounded_whether_it_says_its_length_or_not() -> None:
     assert client.post(f"{BASE}/plan", content=parts).status_code == 413
 
 
+def test_a_body_that_does_not_end_is_not_waited_for() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b'{"model": '
+        await anyio.sleep_forever()
+
+    async def sent() -> httpx.Response:
+        transport = httpx.ASGITransport(app=create_app(Settings(body_s=0.05)))
+        async with httpx.AsyncClient(transport=transport, base_url=HOME) as client:
+            return await client.post(f"{BASE}/plan", content=parts())
+
+    response = anyio.run(sent)
+    assert (response.status_code, response.json()["error"]["family"]) == (408, "limit")
+
+
+def test_a_token_is_not_guessed_at_leisure() -> None:
+    client = client_of(Settings(token="s3cret", rate_per_minute=3))  # noqa: S106 # a made-up one
+    guesses = [client.get(f"{BASE}/explain?term=mfu", headers={"authorization": f"Bearer {n}"}) for n in range(5)]
+    assert [one.status_code for one in guesses] == [401, 401, 401, 429, 429]
+
+
+def test_no_address_is_fetched(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(*_: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", connected)
+    monkeypatch.setattr(socket, "getaddrinfo", connected)
+    for name in ("http://169.254.169.254/latest/meta-data", "file:///etc/passwd", "hf://a/b", "org/model", "//host/x"):
+        assert client.post(f"{BASE}/model", json={"model": name}).status_code == 404
+        config = {"config": {**LLAMA, "model_type": "llama", "auto_map": {"AutoConfig": name}, "_name_or_path": name}}
+        assert client.post(f"{BASE}/model", json=config).status_code in {200, 400}
+
+
 def test_the_rate_is_bounded() -> None:
     client = client_of(Settings(rate_per_minute=3))
     statuses = [client.get("/healthz").status_code for _ in range(5)]
@@ -195,6 +232,23 @@ def test_the_desk_keeps_few_answers_and_takes_few_questions() -> None:
             await Desk(Settings(waiting=0)).answer("explain", {"term": "mfu"}, _stays)
         with pytest.raises(SlowError):
             await Desk(Settings(wait_s=0.0)).answer("explain", {"term": "mfu"}, _stays)
+
+    anyio.run(asked)
+
+
+def test_work_ends_soon_after_its_asker_left_and_its_turn_is_free_again() -> None:
+    async def asked() -> None:
+        desk = Desk(Settings(at_once=1))
+        heard: list[str] = []
+
+        async def gone() -> bool:
+            return bool(heard)
+
+        with pytest.raises(LeftError):
+            await desk.answer("guide/check", {}, gone, heard.append)
+        assert desk.waiting == 0
+        await desk.answer("explain", {"term": "mfu"}, _stays)
+        assert len(heard) < 40
 
     anyio.run(asked)
 

@@ -107,6 +107,64 @@ def test_wrong_input_is_told(
     assert list(tmp_path.iterdir()) == []
 
 
+def changed(tmp_path: Path, **changes: Any) -> str:
+    """The plan of a file with some of it changed, in another file."""
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**json.loads(Path(PLAN).read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "family"),
+    [
+        ({"options": []}, 1, "infeasible"),
+        ({"error": {"what": "no"}}, 2, "input"),
+        ({"schema_version": 2}, 2, "input"),
+        ({"options": [{"rank": 1}]}, 2, "input"),
+        ({"model": {"name": "a\nkind: Secret"}}, 2, "input"),
+    ],
+)
+def test_a_plan_that_cannot_be_deployed_is_told(
+    tmp_path: Path, changes: dict[str, Any], status: int, family: str
+) -> None:
+    result = run("deploy", changed(tmp_path, **changes), "-o", str(tmp_path / "out"), "--json")
+    assert (result.exit_code, json.loads(result.stdout)["error"]["family"]) == (status, family)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_size_nobody_knows_is_told(tmp_path: Path) -> None:
+    (option, *_) = json.loads(Path(PLAN).read_text(encoding="utf-8"))["options"]
+    plan = changed(tmp_path, options=[{**option, "instance": "p9.48xlarge"}])
+    result = run("deploy", plan, "--dry-run", "--json")
+    assert result.exit_code in {2, 3}
+    assert "p9.48xlarge" in json.loads(result.stdout)["error"]["what"]
+
+
+def test_a_dry_run_holds_every_text_that_is_then_written(tmp_path: Path) -> None:
+    told = {one["path"]: one["text"] for one in answer("deploy", PLAN, "--dry-run")["files"]}
+    made = answer("deploy", PLAN, "-o", str(tmp_path))["files"]
+    assert all("text" not in one for one in made)
+    written = {path: (tmp_path / path).read_text(encoding="utf-8") for path in told}
+    assert written == told
+
+
+def test_lint_takes_one_file_and_a_warning_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "class.yaml"
+    path.write_text(
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: gpu}\n"
+        "spec: {role: r, amiSelectorTerms: [{alias: al2023@latest}]}\n"
+    )
+    made = answer("deploy", "lint", str(path))
+    assert [(one["rule"], one["severity"]) for one in made["findings"]] == [("ami-unpinned", "warning")]
+    assert "ami-unpinned" in run("deploy", "lint", str(path), "--format", "md").stdout
+
+
+def test_lint_of_what_is_no_yaml_answers_no(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: [Pod\n")
+    result = run("deploy", "lint", str(tmp_path), "--json")
+    assert (result.exit_code, json.loads(result.stdout)["findings"][0]["rule"]) == (1, "not-yaml")
+
+
 def test_a_foreign_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine\n", encoding="utf-8")
     assert run("deploy", PLAN, "-o", str(tmp_path)).exit_code == 2

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import io
 import re
-from urllib.parse import quote
+import zipfile
+import zlib
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlparse
 
 import pytest
 from fastapi.testclient import TestClient
 
 from chipwise.interfaces.api.settings import Settings
+from chipwise.interfaces.sent import packed
 from chipwise.interfaces.web.pages import STATIC, create_site
 
 ASKED = "model=llama-3.1-8b&users=8&only=g6e.xlarge"
@@ -24,7 +30,8 @@ def client() -> TestClient:
     [
         "/", f"/?{ASKED}", f"/answer?{ASKED}", f"/curves?{ASKED}", f"/why?{ASKED}&instance=g6e.xlarge", "/walk",
         f"/versus?a={quote(ASKED)}&b={quote(ASKED)}", "/catalog", "/catalog/p5.48xlarge", "/guide", "/guide/8.1",
-        "/errata", *(f"/export.{form}?{ASKED}" for form in ("json", "md", "html", "csv")), f"/plot/latency.svg?{ASKED}",
+        "/errata", "/accuracy", f"/export.zip?{ASKED}",
+        *(f"/export.{form}?{ASKED}" for form in ("json", "md", "html", "csv")), f"/plot/latency.svg?{ASKED}",
         *(f"/static/{name}" for name in STATIC),
     ],
 )  # fmt: skip
@@ -80,3 +87,63 @@ def test_the_csv_holds_every_size_once(client: TestClient) -> None:
     content = client.get(f"/export.json?{ASKED}").json()
     lists = ("options", "also_feasible", "rejected", "not_judged", "excluded")
     assert len(rows) == 1 + sum(len(content[name]) for name in lists)
+
+
+def test_the_manifests_of_an_option_come_as_a_zip(client: TestClient) -> None:
+    response = client.get(f"/export.zip?{ASKED}&option=1&target=auto-mode")
+    files = zipfile.ZipFile(io.BytesIO(response.content))
+    assert "README.md" in files.namelist()
+    assert any("NodeClass" in files.read(name).decode() for name in files.namelist())
+    wrong = client.get(f"/export.zip?{ASKED}&option=9")
+    assert (wrong.status_code, wrong.json()["error"]["family"]) == (400, "input")
+
+
+def test_the_manifests_of_a_pasted_model_ask_for_its_checkpoint(client: TestClient) -> None:
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16, "vocab_size": 128256,
+        "torch_dtype": "bfloat16", "max_position_embeddings": 131072,
+    }  # fmt: skip
+    sent = {"config": packed(config), "users": "4", "only": "g6e.xlarge"}
+    files = zipfile.ZipFile(io.BytesIO(client.get("/export.zip", params=sent).content))
+    assert "- CHECKPOINT\n" in files.read("serving/20-deployment.yaml").decode()
+    assert "--checkpoint names it" in files.read("README.md").decode()
+
+
+def test_a_change_that_is_enough_is_a_question_that_can_be_taken(client: TestClient) -> None:
+    page = client.get("/why?model=llama-3.1-8b&users=8&tpot-p99=5ms&instance=g6e.xlarge").text
+    (address,) = re.findall(r'<li><a href="(/\?[^"]*)">bars [\d.]+ times as loose', page)
+    taken = client.get(html.unescape(address)).text
+    assert "Option 1: 1 &times; g6e.xlarge" in taken
+
+
+def test_the_form_of_a_scenario_changes_that_one_alone(client: TestClient) -> None:
+    sides = {"a": "model=llama-3.1-8b&users=8", "b": "model=llama-3.1-8b&goal=cost&users=8"}
+    changed = client.get("/versus", params={**sides, "side": "b", "model": "llama-3.1-8b", "users": "64", "region": ""},
+                         follow_redirects=False)  # fmt: skip
+    assert changed.status_code == 303
+    query = parse_qs(urlparse(changed.headers["location"]).query)
+    assert query["a"] == [sides["a"]]
+    assert parse_qs(query["b"][0]) == {"model": ["llama-3.1-8b"], "goal": ["cost"], "users": ["64"]}
+
+
+def test_the_accuracy_page_holds_what_make_docs_wrote(client: TestClient, repo: Path) -> None:
+    written = (repo / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in one.strip("|").split("|")] for one in written.splitlines() if one.startswith("|")]
+    page = client.get("/accuracy").text
+    shown = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
+    assert [row for row in shown if row] == rows[2:]
+
+
+def test_every_page_travels_light(client: TestClient) -> None:
+    """What a first visit loads, deflated as a server in front would send it: far below 300 KB."""
+    parts = [client.get(f"/?{ASKED}").content, client.get(f"/curves?{ASKED}").content]
+    parts += [client.get(f"/static/{name}").content for name in STATIC]
+    assert sum(len(zlib.compress(part, 6)) for part in parts) < 100_000
+    assert sum(map(len, parts)) < 300_000
+
+
+def test_a_large_page_is_sent_compressed_to_those_who_take_it(client: TestClient) -> None:
+    response = client.get(f"/?{ASKED}", headers={"accept-encoding": "gzip"})
+    assert response.headers["content-encoding"] == "gzip"
+    assert response.headers["vary"].lower() == "accept-encoding"

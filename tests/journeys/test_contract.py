@@ -31,4 +31,10 @@ pytestmark = pytest.mark.slow
 @description.parametrize()
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
+    if case.path.endswith("guide/check"):
+        few: Any = {"only": ["8.1*"]}  # all cells take a minute
+        if case.method == "GET":
+            case.query = few
+        else:
+            case.body = few
     case.call_and_validate(headers={"host": "127.0.0.1"}, checks=PROMISED)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.memory import (
+    CacheKind,
     MemoryProfile,
     cache_bytes_per_token,
     cache_kinds,
@@ -111,6 +113,17 @@ def test_old_vllm_pads_latents_and_the_oldest_knew_none(latent: ModelSpec) -> No
     assert by_version["0.6.4"] == 61 * (128 / 8) * 2 * 128 * 2
 
 
+def test_full_keys_of_a_latent_model_are_as_wide_as_its_queries(latent: ModelSpec) -> None:
+    """DeepSeek-V3 before MLA was known: 128 heads of 192, values padded from 128: 2 x 128 x 192 elements of 2 bytes."""
+    layer = latent.layers[0]
+    wide = replace(layer, attention=replace(layer.attention, head_dim=192, value_head_dim=128))
+    profile = memory_profile("vllm", "0.6.0")
+    assert not profile.mla_latent
+    shards = shard(replace(latent, layers=(wide,)), Split())
+    (kind,) = cache_kinds(shards.layers, element_bytes=2.0, profile=profile)
+    assert kind.bytes_per_token == 2 * 128 * 192 * 2
+
+
 def test_shared_layers_keep_nothing(llama8b: ModelSpec) -> None:
     layer = llama8b.layers[0]
     borrowing = replace(layer, count=16, attention=replace(layer.attention, kind="shared"), indices=())
@@ -201,3 +214,22 @@ def test_a_block_holds_whole_tokens_of_each_kind(hybrid: ModelSpec) -> None:
     odd = replace(full, attention=replace(full.attention, head_dim=240, value_head_dim=240, kv_heads=2))
     layout = layout_of(replace(hybrid, layers=(recurrent, full, odd)), memory_profile("vllm", "0.19.0"))
     assert [group.block_tokens for group in layout.groups] == [0, 1056, 1126]
+
+
+def test_the_longest_context_is_found_to_the_token(llama8b: ModelSpec) -> None:
+    """Blocks of one token: a pool of exactly n tokens holds a request of n, whatever n is."""
+    profile = replace(memory_profile("vllm", "0.19.0"), block_tokens=1.0)
+    layout = layout_of(llama8b, profile)
+    for tokens in (1, 2, 3, 4095, 65535, 65537, 131071):
+        found = longest_context(layout, pool_bytes=tokens * 131072.0, concurrency=1, most_tokens=131072)
+        assert found == tokens
+
+
+def test_a_state_on_some_splits_is_a_state() -> None:
+    """A kind whose state is there on one candidate of two is recurrent on both."""
+    state = CacheKind(
+        count=1.0, bytes_per_token=np.array([0.0, 0.0]), state_bytes=np.array([0.0, 8.0]), window_tokens=None,
+        chunked=False,
+    )  # fmt: skip
+    assert state.recurrent
+    assert not replace(state, state_bytes=np.array([0.0, 0.0])).recurrent

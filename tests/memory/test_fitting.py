@@ -142,3 +142,43 @@ def test_a_change_frees_what_was_short_and_what_is_then_left(llama70b: ModelSpec
     before, after = size_serving(asked), size_serving(replace(asked, capacity_bytes=141 * GIB))
     (bigger,) = to_make_it_fit(llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 141 * GIB}))[-1:]
     assert bigger.frees_bytes == pytest.approx(float(before.shortfall_bytes + after.budget.free_bytes))
+
+
+def test_a_draft_is_laid_over_the_other_split_too(llama70b: ModelSpec, llama8b: ModelSpec, ask: Ask) -> None:
+    """70B and a draft of 8B are 147 GiB of weights: two H100 at 0.95 hold 150 less their work, three hold both."""
+    split = Split(tp=1)
+    asked = ask(llama70b, split, draft=shard(llama8b, split), draft_tokens=3)
+    may = FitOptions(draft=llama8b)
+    found = min_split(llama70b, asked, may)
+    assert found == Split(tp=1, pp=3)
+    over = replace(asked, shards=shard(llama70b, found), draft=shard(llama8b, found))
+    assert size_serving(over).fits
+    wider = next(one for one in to_make_it_fit(llama70b, asked, may) if one.change == "tp 1 to 2")
+    before = size_serving(asked)
+    after = size_serving(replace(asked, shards=shard(llama70b, Split(tp=2)), draft=shard(llama8b, Split(tp=2))))
+    assert wider.frees_bytes == pytest.approx(float(before.shortfall_bytes) - float(after.shortfall_bytes))
+    assert after.budget.draft_bytes == before.budget.draft_bytes / 2
+
+
+def test_the_fewest_chips_are_dealt_layers_by_the_engine_s_rule(llama70b: ModelSpec, ask: Ask) -> None:
+    """80 layers over 3 stages are 27, 27 and 26 or 26, 26 and 28; 28 and the head need a fourth stage."""
+    asked = ask(llama70b, capacity_bytes=49.8 * GIB, chunk_tokens=512, max_num_seqs=16)
+    last = replace(asked, shards=shard(llama70b, Split(spare_layers="last")))
+    may = FitOptions(most_tp=1)
+    assert min_split(llama70b, asked, may) == Split(tp=1, pp=3)
+    assert min_split(llama70b, last, may) == Split(tp=1, pp=4)
+
+
+def test_what_is_still_short_counts_against_a_change(llama70b: ModelSpec, ask: Ask) -> None:
+    """Half the cache of a shortfall that stays one: it shrinks by exactly that half."""
+    asked = ask(llama70b, Split(tp=2), context_tokens=131072, concurrency=64)
+    narrow = next(one for one in to_make_it_fit(llama70b, asked) if one.change == "hold the KV cache in fp8")
+    assert not narrow.enough
+    assert narrow.frees_bytes == pytest.approx(float(size_serving(asked).budget.cache_bytes) / 2)
+
+
+def test_stages_are_doubled_up_to_the_nodes_there_may_be(llama70b: ModelSpec, ask: Ask) -> None:
+    asked = ask(llama70b, Split(pp=2), context_tokens=131072, concurrency=64)
+    for nodes, proposed in ((4, ["pp 2 to 4"]), (3, [])):
+        found = to_make_it_fit(llama70b, asked, FitOptions(most_tp=1, most_stages=nodes))
+        assert [one.change for one in found if one.costs == "twice the chips"] == proposed

@@ -236,3 +236,28 @@ def test_the_fewest_chips_of_a_run_are_named() -> None:
     assert (small["fits"], small["min_chips"]) == (False, 2)
     large = size(SizeRequest(model="llama-3.1-405b", instance="p5.48xlarge", training=full))
     assert large["min_chips"] == 8 * large["min_instances"] >= 128
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "tp", "version", "gib"),
+    [
+        ("gpt-oss-120b", "h100-sxm", 1, "0.10.1", 65.97),
+        ("gpt-oss-120b", "h100-sxm", 1, "0.14.1", 64.38),
+        ("gpt-oss-20b", "a100-sxm-80", 1, "0.19.0", 13.72),
+        ("gpt-oss-20b", "h100-sxm", 2, "0.19.0", 7.01),
+    ],
+)
+def test_padded_experts_are_what_logs_say(model: str, chip: str, tp: int, version: str, gib: float) -> None:
+    """Issues 23278 and 33155 of vLLM, a blog's A100 and the planner project's H100."""
+    asked = SizeRequest(
+        model=model, chip=chip, split=SplitRequest(tp=tp), engine=EngineRequest(engine="vllm", version=version)
+    )
+    assert size(asked)["per_chip"]["weights_bytes"] / 2**30 == pytest.approx(gib, rel=0.011)
+
+
+def test_the_large_gpt_oss_lacks_what_its_log_says() -> None:
+    """Release 0.10.1 on one H100 at 0.9: "Available KV cache memory: -2.14 GiB" (issue 23278)."""
+    engine = EngineRequest(engine="vllm", version="0.10.1", utilization=0.9)
+    answer = size(SizeRequest(model="gpt-oss-120b", chip="h100-sxm", engine=engine, context_tokens=131072))
+    lacking = answer["shortfall_bytes"] - answer["per_chip"]["cache_bytes"]
+    assert lacking / 2**30 == pytest.approx(2.14, abs=0.1)

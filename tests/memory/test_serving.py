@@ -499,3 +499,16 @@ def test_the_pool_alone_is_that_of_the_whole_answer(llama8b: ModelSpec, ask: Ask
     assert pool.budget == whole.budget
     assert (pool.shortfall_bytes, pool.kv_pool_bytes) == (whole.shortfall_bytes, whole.kv_pool_bytes)
     assert pool.max_concurrency_at_context == whole.max_concurrency_at_context
+
+
+def test_tokens_that_nothing_drafts_are_told(llama8b: ModelSpec, ask: Ask) -> None:
+    """An n-gram drafter takes no memory; a draft model or prediction layers do, and need no word."""
+    extra = replace(llama8b, mtp=(replace(llama8b.layers[0], count=1, indices=(32,)),))
+    silent = (
+        ask(llama8b),
+        ask(llama8b, draft=shard(llama8b, Split()), draft_tokens=3),
+        ask(extra, draft_tokens=3),
+    )
+    assert [size_serving(one).warnings for one in silent] == [(), (), ()]
+    (said,) = size_serving(ask(llama8b, draft_tokens=3)).warnings
+    assert "n-gram" in said

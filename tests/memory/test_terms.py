@@ -66,6 +66,17 @@ def test_mxfp4_experts_are_padded_to_the_kernel_s_width(latent: ModelSpec) -> No
     assert weights_bytes(narrow, storage=Storage(expert_multiple={"fp8": 192})) == plain
 
 
+def test_both_sides_of_an_expert_are_padded(latent: ModelSpec) -> None:
+    """7,168 hidden to multiples of 3,000 are 9,000; 2,048 wide over 4 devices to multiples of 300 are 600 of 512."""
+    narrow = shard(with_precision(latent, "mxfp4"), Split(tp=4))
+    experts = 61 * 256 * 3 * 7168 * 512 * 4.25 / 8
+    plain = weights_bytes(narrow)
+    both = Storage(expert_multiple={"mxfp4": 300}, expert_hidden_multiple={"mxfp4": 3000})
+    assert weights_bytes(narrow, storage=both) - plain == pytest.approx(experts * (600 / 512 * 9000 / 7168 - 1))
+    hidden = Storage(expert_hidden_multiple={"mxfp4": 3000})
+    assert weights_bytes(narrow, storage=hidden) - plain == pytest.approx(experts * (9000 / 7168 - 1))
+
+
 def test_experts_are_dealt_out_whole_or_cut(latent: ModelSpec) -> None:
     cut = weights_bytes(shard(latent, Split(tp=8)))
     dealt = weights_bytes(shard(latent, Split(tp=8, ep=8)))
@@ -220,3 +231,14 @@ def test_the_rotary_table_is_as_wide_as_the_widest_head(hybrid: ModelSpec) -> No
     assert rotary_bytes(shard(hybrid, Split()), element_bytes=2) == 131072 * 256 * 2
     headless = replace(shard(hybrid, Split()), layers=())
     assert rotary_bytes(headless, element_bytes=2) == 0
+
+
+def test_a_part_holds_what_its_widest_last_matrix_takes(llama8b: ModelSpec) -> None:
+    """Two matrices that give partial sums, of 14,336 and of 1,024 columns: the wider one counts."""
+    layer = llama8b.layers[0]
+    narrow = replace(next(one for one in layer.weights if one.name == "down"), name="side", in_features=1024)
+    more = replace(llama8b, layers=(replace(layer, weights=(*layer.weights, narrow)),))
+    each = [
+        layer_peak_bytes(shard(one, Split()), tokens=1, element_bytes=2.0, hidden_copies=0) for one in (llama8b, more)
+    ]
+    assert each == [2 * 3 * 14336, 2 * 3 * 14336]

@@ -405,3 +405,61 @@ def test_adapters_have_a_usual_rank() -> None:
     assert Adapter().rank == 16
     assert Adapter().targets == "all-linear"
     assert not Adapter().train_embeddings
+
+
+def test_muon_leaves_embedding_and_head_to_adamw() -> None:
+    """Master and one moment of 4 bytes a parameter; of embedding, head and final norm a second moment."""
+    ends = 2 * 128256 * 4096 + 4096
+    found = float(held(job=replace(JOB, optimizer="muon")).optimizer_bytes)
+    assert found == pytest.approx(8 * LLAMA_8B.params_total + 4 * ends, rel=1e-9)
+
+
+@pytest.mark.parametrize(("shard", "over"), [("none", (1, 1)), ("zero3", (8, 2))])
+def test_a_frozen_base_is_cut_only_under_full_sharding(shard: str, over: tuple[int, int]) -> None:
+    """Over 8 copies with ep 4 an expert's device shares it with one other."""
+    job = replace(JOB, method="lora", trainer="hf")
+    layout = TrainingLayout(dp=8, ep=4, shard=shard)  # type: ignore[arg-type]  # a word of the parameters
+    experts = 24 * 64 * 3 * 2048 * 1024
+    found = float(held(MOE, layout=layout, job=job).weights_bytes)
+    assert found == pytest.approx(2 * ((MOE.params_total - experts) / over[0] + experts / 4 / over[1]))
+
+
+def test_optimizers_are_known_as_transformers_spells_them() -> None:
+    assert optimizer_of(replace(JOB, optimizer="paged_adamw_8bit")) == optimizers()["paged-adamw-8bit"]
+    with pytest.raises(UnknownNameError) as refused:
+        optimizer_of(replace(JOB, optimizer="zzz"))
+    assert refused.value.fix.startswith("known: adamw, adam, ")
+
+
+def test_a_change_that_fills_the_chip_to_the_share_that_can_be_used_is_enough() -> None:
+    full = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=replace(JOB, method="full-ft"))
+    host = training_memory(replace(full, job=replace(full.job, offload="optimizer")))
+    exactly = float(host.total_bytes) / fitted().usable_fraction
+    for capacity, enough in ((exactly * (1 + 1e-12), True), (exactly * 0.999, False)):
+        found = {one.change: one.enough for one in training_changes(full, capacity_bytes=capacity)}
+        assert found["hold optimizer states on the host"] is enough
+
+
+def test_many_layouts_fit_only_where_all_do() -> None:
+    """18 bytes a parameter of 8B over 1 and 8 devices: the first does not fit 80 GB, so not all do."""
+    both = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(dp=np.array([1, 8]), shard="zero3"), job=JOB)
+    answer = size_training(both, capacity_bytes=80 * GB)
+    assert list(np.asarray(answer.shortfall_bytes) > 0) == [True, False]
+    assert not answer.fits
+    assert size_training(both, capacity_bytes=400 * GB).fits
+
+
+def test_a_run_that_lacks_one_byte_does_not_fit() -> None:
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=JOB)
+    exactly = float(training_memory(question).total_bytes) / fitted().usable_fraction
+    assert size_training(question, capacity_bytes=exactly * (1 + 1e-12)).fits
+    assert not size_training(question, capacity_bytes=exactly - 2.0).fits
+
+
+def test_the_budget_of_a_chip_of_two_devices_adds_up() -> None:
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(), job=JOB)
+    for capacity in (100e9, 1e12):
+        answer = size_training(question, capacity_bytes=capacity, devices_per_chip=2)
+        terms = sum(float(value) for value in answer.budget.terms().values())
+        assert terms + float(answer.budget.free_bytes) == pytest.approx(capacity + float(answer.shortfall_bytes))
+        assert answer.fits is (capacity > 1e11)

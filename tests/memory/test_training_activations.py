@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.memory.training import TrainingMemory, TrainingMemoryInput, training_memory
-from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
+from chipwise.memory.training_activations import kernels_of
+from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, training_shards
 from chipwise.memory.training_recipes import fitted, recipes
-from chipwise.model import ModelSpec, load_model
+from chipwise.memory.training_shapes import device_params, saved_by
+from chipwise.model import ModelSpec, Tower, load_model
 
 LLAMA_8B = load_model("llama-3.1-8b")
 """32 layers of h = 4,096, 32 query and 8 KV heads of 128, an MLP of 14,336; 128,256 words, untied."""
@@ -251,3 +253,53 @@ def test_a_total_that_is_stated_and_layers_that_are_shared_scale_what_is_held() 
     once = replace(LLAMA_8B, layers=(replace(LLAMA_8B.layers[0], stored_count=8),))
     layers = float(held().weights_bytes) - 2 * (2 * 128256 * 4096 + 4096)
     assert float(held().weights_bytes) - float(held(once).weights_bytes) == pytest.approx(layers * 3 / 4)
+
+
+def test_a_checkpoint_read_whole_by_a_full_fine_tune_finds_no_gradients_yet() -> None:
+    """Over 8 devices: all weights in 16 bits, less what gradients (2 bytes) and states (4) will take of a device."""
+    recipe = replace(recipes()["litgpt"], whole_at_load=1.0, master_bytes=0.0, moment_bytes=2.0, gather_bytes=2.0)
+    job = replace(JOB, method="full-ft", trainer="litgpt", seq_len=1, micro_batches=1)
+    question = TrainingMemoryInput(model=LLAMA_8B, layout=TrainingLayout(dp=8, shard="zero3"), job=job, recipe=recipe)
+    share = LLAMA_8B.params_total / 8
+    whole = 2 * LLAMA_8B.params_total
+    assert float(training_memory(question).activations_bytes) == pytest.approx(whole - share * (2 + 2 * 2), rel=1e-6)
+
+
+def test_what_comes_out_of_a_latent_may_be_brought_back() -> None:
+    """DeepSeek-V3: q_b gives 128 x 192 and kv_b 128 x 256 elements a token and layer, all of it recomputed."""
+    model = load_model("deepseek-v3")
+    named = replace(JOB, recompute="selective", fused_loss=True, even_routing=True)
+    kept, brought = (
+        float(held(model, job=replace(named, recompute_modules=modules)).activations_bytes)
+        for modules in ((), ("mla_up_proj",))
+    )
+    elements = 128 * 192 + 128 * 256
+    layers = sum(layer.count for layer in model.layers)
+    assert kept - brought == pytest.approx(4096 * (layers - 1) * elements * 2 * fitted().fused_factor, rel=1e-6)
+
+
+def test_what_latent_attention_keeps_by_hand() -> None:
+    """DeepSeek-V3's q_a and kv_a give 1,536 and 576 elements, what enters o has 16,384; q_b and kv_b count apart."""
+    layer = training_shards(load_model("deepseek-v3"), TrainingLayout()).layers[0]
+    kernels = kernels_of(JOB, recipes()["megatron"])
+    saved = saved_by(layer, hidden=7168, layout=TrainingLayout(), kernels=kernels)
+    assert saved.attention == 2 * (1536 + 576 + 128 * 128)
+    assert saved.up_projected == 2 * (128 * 192 + 128 * 256)
+    plain = training_shards(LLAMA_8B, TrainingLayout()).layers[0]
+    assert saved_by(plain, hidden=4096, layout=TrainingLayout(), kernels=kernels).up_projected == 0
+
+
+def test_towers_are_held_layer_by_layer() -> None:
+    """Three layers of a tower are three times the parameters of one, beside the ends of the model."""
+    layer = replace(LLAMA_8B.layers[0], count=3)
+    seeing = replace(LLAMA_8B, towers=(Tower(name="vision", layers=(layer,)),))
+    more = device_params(training_shards(seeing, TrainingLayout())).outer
+    plain = device_params(training_shards(LLAMA_8B, TrainingLayout())).outer
+    assert more - plain == pytest.approx(3 * LLAMA_8B.layers[0].params / 32)
+
+
+def test_a_stated_total_scales_layers_and_ends_alike() -> None:
+    whole = device_params(training_shards(LLAMA_8B, TrainingLayout()))
+    twice = replace(training_shards(LLAMA_8B, TrainingLayout()), stated_fraction=2.0)
+    found = device_params(twice)
+    assert (found.dense, found.outer) == (2 * whole.dense, 2 * whole.outer)

@@ -17,6 +17,7 @@ from chipwise.model.lookup import variant_scheme
 from chipwise.model.read import Source, read_source
 from chipwise.model.spec import ModelSpec
 from chipwise.model.stored import bits_per_weight
+from chipwise.precision import stored_bytes
 
 MOE: dict[str, Any] = {
     "model_type": "qwen3_moe",
@@ -117,6 +118,37 @@ def test_ignored_modules_split_a_run_of_layers() -> None:
     first = next(layer for layer in spec.layers if layer.indices == (0,))
     kept = {weight.name for weight in first.weights if weight.part == "attention" and weight.format == "bf16"}
     assert kept == {"self_attn.q_proj"}
+
+
+def test_meta_s_fp8_leaves_attention_and_the_first_and_last_mlp() -> None:
+    """405B: 126 x 570 M of attention, 2 of 126 MLPs of 2.617 B and the ends in 16 bits: 56.77 GiB on each of 8."""
+    spec = load_model("llama-3.1-405b-fp8")
+    attention, mlp = 126 * (2 * 16384 * 16384 + 2 * 1024 * 16384), 3 * 16384 * 53248
+    ends = 2 * 128256 * 16384
+    by_hand = 2 * (attention + 2 * mlp + ends) + 124 * mlp
+    assert stored_bytes(spec).main_bytes == pytest.approx(by_hand, rel=1e-3)
+    assert by_hand / 8 / 2**30 == pytest.approx(56.77, rel=2e-3)
+
+
+LATENT = {
+    "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": 64, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 256,
+    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 1,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "q_lora_rank": 32, "kv_lora_rank": 16, "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8, "v_head_dim": 16, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["nvfp4", "mxfp4"])
+def test_four_bit_floats_that_a_name_alone_says_leave_latent_attention(words: str) -> None:
+    """As the published FP4 of DeepSeek-R1: experts and MLPs in 4 bits, MLA in 16; other attention is taken."""
+    latent, grouped = (formats(read_source(Source(config=one, name=f"made-up-{words}"))) for one in (LATENT, MOE))
+    assert latent["attention"] == {"bf16"}
+    assert latent["mlp"] == latent["expert"] == grouped["expert"] == grouped["attention"] == {words}
+    wide = formats(read_source(Source(config=LATENT, name="made-up-fp8")))
+    assert wide["attention"] == {"fp8"}
+    told = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": INT4, "targets": ["Linear"]}}}
+    assert "bf16" not in formats(read_source(Source(config={**LATENT, "quantization_config": told}, name="x")))["mlp"]
 
 
 def test_expressions_and_wildcards() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.engines import SpareLayers
 from chipwise.model import Attention, Experts, Layer, ModelSpec, Tower, Weight
 from chipwise.parallelism import GemmShard, Split, ceil_div, shard, tp_share
 from chipwise.parallelism.stages import fullest_stage, stage_sizes
@@ -125,6 +127,72 @@ def test_stages_hold_every_layer_once(layers: int, pp: int) -> None:
     assert max(sizes) - min(sizes) <= 1
     if pp > 1 and layers % pp:
         assert sizes[-1] == layers // pp
+
+
+@given(layers=st.integers(1, 200), pp=st.integers(1, 16), spare=st.sampled_from(get_args(SpareLayers)))
+def test_every_engine_s_stages_hold_every_layer(layers: int, pp: int, spare: SpareLayers) -> None:
+    sizes = stage_sizes(layers, pp, spare)
+    assert (len(sizes), sum(sizes), min(sizes)) == (pp, layers, layers // pp)
+
+
+@pytest.mark.parametrize(
+    ("spare", "sizes"),
+    [
+        ("before-last", [7, 7, 8, 8, 8, 8, 8, 7]),
+        ("last", [7, 7, 7, 7, 7, 7, 7, 12]),
+        ("last-each", [7, 7, 7, 8, 8, 8, 8, 8]),
+        ("first-each", [8, 8, 8, 8, 8, 7, 7, 7]),
+    ],
+)
+def test_61_layers_over_8_stages_as_each_engine_deals_them(spare: SpareLayers, sizes: list[int]) -> None:
+    """The example of vLLM's pull request 13839 and SGLang's 6666 and 13282."""
+    assert stage_sizes(61, 8, spare) == sizes
+
+
+def test_where_the_last_stage_takes_what_is_left_over_it_is_the_fullest() -> None:
+    """31 of 61 layers and the head, where vLLM of today leaves it 30."""
+    deep = model_of(replace(DENSE, count=61, indices=tuple(range(61))))
+    old, new = (shard(deep, Split(pp=2, spare_layers=rule)) for rule in ("last", "before-last"))
+    assert (old.layers[0].count, old.outer_copies) == (31.0, (0.0, 1.0))
+    assert (new.layers[0].count, new.outer_copies) == (31.0, (1.0, 0.0))
+
+
+def test_what_is_not_stored_has_no_parameters() -> None:
+    """A tied head multiplies and is held as the embedding."""
+    tied = model_of(DENSE, outer=(EMBED, replace(HEAD, stored=False)))
+    assert [gemm.params for gemm in shard(tied, Split()).outer] == [32064 * 4096, 0]
+
+
+def test_a_model_without_layers_has_an_empty_stage() -> None:
+    stage = fullest_stage(model_of(outer=(EMBED,)), 1)
+    assert (stage.layer_counts, stage.outer_copies) == ((), (1.0,))
+
+
+def test_a_device_has_a_head_where_its_layer_has_any() -> None:
+    """Over 32 and over 64 devices one of 32; a layer without attention has none."""
+    assert [shard(LLAMA, Split(tp=tp)).layers[0].cache.query_heads for tp in (16, 32, 64)] == [2, 1, 1]
+    blind = replace(DENSE, attention=replace(FULL, kind="none", query_heads=0, kv_heads=0))
+    assert shard(model_of(blind), Split(tp=2)).layers[0].cache.query_heads == 0
+
+
+def test_two_pieces_are_enough_to_be_a_partial_sum() -> None:
+    two, one = (replace(O, tp_units=units) for units in (2, 1))
+    held = gemms(Split(tp=2), model_of(replace(DENSE, weights=(Q, two))))
+    assert held["o"].reduced
+    assert not gemms(Split(tp=2), model_of(replace(DENSE, weights=(Q, one))))["o"].reduced
+
+
+def test_the_ends_of_a_model_weigh_what_their_stage_holds() -> None:
+    """A head of 40 layers' bytes makes the last of two stages the fullest, though the first has more layers."""
+    heavy = replace(HEAD, out_features=40 * sum(weight.out_features for weight in (Q, K, O, UP)))
+    odd = replace(DENSE, count=33, indices=tuple(range(33)), weights=(Q, K, O, UP))
+    assert fullest_stage(model_of(odd, outer=(replace(EMBED, out_features=64), heavy)), 2).layer_counts == (16.0,)
+    light = replace(HEAD, out_features=64)
+    assert fullest_stage(model_of(odd, outer=(replace(EMBED, out_features=64), light)), 2).layer_counts == (17.0,)
+
+
+def test_a_model_without_weights_is_not_scaled() -> None:
+    assert shard(model_of(outer=()), Split()).stated_fraction == 1.0
 
 
 def test_the_fullest_stage_of_a_deep_model_is_the_one_with_most_experts() -> None:

@@ -29,7 +29,7 @@ CURVES = {
     ],
     "context": [{"context": 1024 * 2**k, "max_concurrency": 64 / 2**k, "kv_cache_tokens": 65536} for k in range(4)],
     "use": [{"share": share / 4, "usd_per_million_output_tokens": band(4 / share)} for share in range(1, 5)],
-    "memory": {"weights_bytes": 3 * 2**30, "cache_bytes": 2**30, "free_bytes": 0},
+    "memory": {"capacity_bytes": 3e10, "weights_bytes": 3 * 2**30, "cache_bytes": 2**30, "free_bytes": 0},
     "candidates": [
         {"instance": "a", "instances": 1, "usd_per_hour": 2.0, "ttft_p99_s": 0.2, "tpot_p99_s": 0.02, "place": 1,
          "why": "x"},
@@ -72,7 +72,7 @@ def test_a_bar_that_was_asked_is_a_dashed_line_at_its_value() -> None:
     chart = Chart(title="t", x=axis, y=axis, series=(), limits=(Limit(axis="y", value=1.0, label="asked"),))
     (line,) = re.findall(r'd="M\d+ ([\d.]+)H\d+" stroke="#c9302c"', svg(chart))
     (tick,) = re.findall(
-        r'd="M\d+ ([\d.]+)H\d+" stroke="currentColor" stroke-opacity="0.12"/><text [^>]*>1.0<', svg(chart)
+        r'd="M\d+ ([\d.]+)H\d+" stroke="currentColor" stroke-opacity="0.12"/><text [^>]*>1<', svg(chart)
     )
     assert line == tick
 

@@ -117,6 +117,22 @@ def test_a_shortfall_is_said(option: Any) -> None:
     assert "free" not in page.split("cache pool")[0]
 
 
+@pytest.mark.parametrize(("key", "name"), [("mig", "profile"), ("fractions", "instance")])
+def test_parts_of_a_gpu_are_listed(option: Any, key: str, name: str) -> None:
+    parts = [{name: "small one", "fits": False, "per_gpu": 7}, {name: "large one", "fits": True, "per_gpu": 2}]
+    page = words(text(memory_page({**option["memory"], key: parts}), width=80, color=False))
+    assert "small one no 7" in page
+    assert "large one yes 2" in page
+    assert "Parts of one GPU" not in words(text(memory_page(option["memory"]), width=80, color=False))
+
+
+def test_instances_are_counted_where_a_size_was_asked(option: Any) -> None:
+    page = words(text(memory_page({**option["memory"], "min_instances": 2}), width=80, color=False))
+    assert "fewest instances 2" in page
+    alone = {**option["memory"], "min_instances": None}
+    assert "fewest instances" not in words(text(memory_page(alone), width=80, color=False))
+
+
 def test_a_memory_table_has_a_row_a_context(option: Any) -> None:
     cells = [
         {

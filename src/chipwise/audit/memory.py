@@ -32,7 +32,7 @@ from chipwise.audit.replay import DEFECTS
 from chipwise.audit.settings import Limits, device_facts, kv_format_of, limits_of, settings_of
 from chipwise.audit.table import Row
 from chipwise.catalog import Chip
-from chipwise.engines import Version, parse_version
+from chipwise.engines import Version, load_engine, parse_version, spare_layers
 from chipwise.memory import MemoryAnswer, MemoryProfile, ServingMemoryInput, memory_profile, size_serving, visible_bytes
 from chipwise.memory.serving import weights_error
 from chipwise.model import ModelSpec, Tower, Weight
@@ -145,7 +145,8 @@ def _size(row: Row, context: Context) -> Sized | SkipError:
 def _sized(row: Row, context: Context) -> Sized:
     device = device_of(row)
     engine = engine_of(row, device)
-    model, split = _model(row, context), split_of(row)
+    model = _model(row, context)
+    split = replace(split_of(row, model), spare_layers=spare_layers(load_engine(engine.name, engine.version)))
     asked = _asked(row, engine, model, device, split)
     share = _utilization(row)
     return Sized(
@@ -306,8 +307,11 @@ def _named_gib(name: str) -> float | None:
     return float(found.group(1)) if found else None
 
 
-def split_of(row: Row) -> Split:
+def split_of(row: Row, model: ModelSpec) -> Split:
     """The split: without tp, all GPUs beyond pp and dp are one tensor-parallel group.
+
+    dp ranks are copies unless they share experts: where the row says so, or where tp x pp x dp is more than the GPUs,
+    so that the ranks share those of tp (SGLang and TensorRT-LLM count data-parallel attention in this way).
 
     Raises:
         SkipError: neither tp nor the number of GPUs is stated.
@@ -317,8 +321,12 @@ def split_of(row: Row) -> Split:
     if tp is None and devices is None:
         raise SkipError(missing("tp"))
     tp = tp or max((devices or 1.0) / pp / dp, 1.0)
-    ep = tp * dp if row.yes("ep") and row.positive("ep") is None else row.positive("ep") or 1.0
-    return Split(tp=tp, pp=pp, dp=dp if ep > 1 else 1.0, ep=min(ep, tp * dp))
+    within = devices is not None and tp * pp * dp > devices and tp % dp == 0
+    tp = tp / dp if within else tp
+    stated = row.positive("ep") or 1.0
+    ep = tp * dp if row.yes("ep") and row.positive("ep") is None else min(stated, tp * dp)
+    routed = any(layer.experts for layer in model.layers)
+    return Split(tp=tp, pp=pp, dp=dp if routed and (within or ep > 1) else 1.0, ep=ep if routed else 1.0)
 
 
 def _predicted(metric: str, sized: Sized) -> Prediction:
@@ -347,7 +355,10 @@ def _predicted(metric: str, sized: Sized) -> Prediction:
 
 
 def _figure(metric: str, sized: Sized) -> tuple[float, float, float]:
-    """Low, mid and high in the table's unit. Terms that are fitted are off by the shares that the profile states."""
+    """Low, mid and high in the table's unit. Terms that are fitted are off by the shares that the profile states.
+
+    Every data-parallel rank prints the tokens of its own pool.
+    """
     answer, profile = sized.answer, sized.profile
     tokens = (float(answer.low_fraction), float(answer.high_fraction))
     room, error = float(answer.room_bytes) / GIB, float(answer.error_bytes) / GIB
@@ -358,7 +369,7 @@ def _figure(metric: str, sized: Sized) -> tuple[float, float, float]:
             float(answer.budget.weights_bytes + answer.budget.adapters_bytes) / GIB,
             _around(weights_error(sized.asked.shards, profile)),
         ),
-        "kv_tokens": (float(answer.kv_cache_tokens), tokens),
+        "kv_tokens": (float(answer.kv_cache_tokens) / float(sized.asked.shards.split.dp), tokens),
         "activation_gib": (float(answer.activations_total_bytes) / GIB, _around(profile.activations_error)),
         "cudagraph_gib": (float(answer.graphs_total_bytes) / GIB, _around(profile.graphs_error)),
     }

@@ -145,7 +145,10 @@ def _load(runs: list[Run]) -> ServingLoad:
 
 def _split(runs: Sequence[Run]) -> Split:
     names = ("tp", "pp", "ep", "dp")
-    return Split(**{name: np.array([getattr(run.place, name) for run in runs], dtype=float) for name in names})
+    degrees: dict[str, Any] = {
+        name: np.array([getattr(run.place, name) for run in runs], dtype=float) for name in names
+    }
+    return Split(**degrees)
 
 
 def _parameters(run: Run) -> Any:

@@ -164,7 +164,11 @@ def _shape(chosen: Chosen, parameters: Parameters, sharing: Sharing | None) -> S
     nodes = chosen.instances if chosen.work == "training" else None
     share = sharing.share if sharing else None
     shape = shape_of(node_of(chosen.instance), devices=chosen.devices_per_replica, pods=nodes, share=share)
-    return dataclasses.replace(shape, claims=parameters.devices == "dra" and shape.node.vendor != CPU)
+    return dataclasses.replace(
+        shape,
+        claims=parameters.devices == "dra" and shape.node.vendor != CPU,
+        huge_pages=parameters.static or parameters.target == "eksctl",
+    )
 
 
 def _setup(parts: Parts) -> list[object]:
@@ -176,7 +180,12 @@ def _setup(parts: Parts) -> list[object]:
         made += sharing_objects(parts.name, parts.sharing)
     devices = marks.own_meta(parts.name, parts.space, called=f"{parts.name}-devices")
     vendor = parts.shape.node.vendor
-    return made if vendor == CPU else [*made, device_monitor(devices, vendor)]
+    return made if vendor == CPU else [*made, device_monitor(devices, vendor, operated=_sliced(parts.sharing))]
+
+
+def _sliced(sharing: Sharing | None) -> bool:
+    """Whether GPUs are cut into slices, which the operator of the vendor does."""
+    return sharing is not None and sharing.profile is not None
 
 
 def _served(parts: Parts) -> Serving:

@@ -31,6 +31,15 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", last).strip("-")[:_LONGEST].strip("-")
 
 
+def several(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> several(1, "node"), several(12, "node")
+    ('1 node', '12 nodes')
+    """
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def own_labels(name: str) -> dict[str, str]:
     """The labels of every object of a deployment."""
     return {APP: name, "app.kubernetes.io/managed-by": "chipwise"}

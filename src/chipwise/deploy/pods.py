@@ -14,13 +14,14 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point that NCCL and PyTorch
 
 
 def limits_of(shape: Shape, *, memory_bytes: int) -> Mapping[str, str]:
-    """Memory, accelerators and, between nodes, EFA interfaces with the huge pages they take."""
+    """Memory, accelerators and, between nodes, EFA interfaces with the huge pages they take where nodes have them."""
     asked = {} if shape.claims else {name: str(count) for name, count in shape.resources.items()}
-    if shape.efa:
+    if shape.efa and not shape.claims:
+        asked[text("efa", "resource")] = str(shape.efa)
+    if shape.efa and shape.huge_pages:
         pages = number("pod", "hugepages")
         memory_bytes -= int(pages)
-        interfaces = {} if shape.claims else {text("efa", "resource"): str(shape.efa)}
-        asked = {**asked, **interfaces, "hugepages-2Mi": f"{int(pages // 2**20)}Mi"}
+        asked["hugepages-2Mi"] = f"{int(pages // 2**20)}Mi"
     return {"memory": memory_text(memory_bytes), **asked}
 
 
@@ -39,8 +40,11 @@ def network_environment(shape: Shape) -> tuple[Mapping[str, Any], ...]:
     if not (shape.spans or shape.efa):
         return ()
     efa = (variable("FI_PROVIDER", "efa"),) if shape.efa else ()
+    why = "Karpenter does not know of huge pages: for a pod that asks for them it launches no node"
+    without = (variable(text("efa", "without_pages"), "0", why),) if shape.efa and not shape.huge_pages else ()
     return (
         *efa,
+        *without,
         variable("NCCL_SOCKET_IFNAME", text("efa", "interface_filter")),
         variable("NCCL_DEBUG", "WARN"),
     )

@@ -9,7 +9,15 @@ from chipwise.engines.defaults import DeviceFacts, EngineDefaults, engine_defaul
 from chipwise.engines.disaggregation import Disaggregation, disaggregation
 from chipwise.engines.flags import EngineFlags, command_arguments, engine_flags
 from chipwise.engines.neuron import NeuronSupport, neuron_sdk, neuron_support
-from chipwise.engines.profile import EngineFact, EngineProfile, engine_names, kv_formats, load_engine
+from chipwise.engines.profile import (
+    EngineFact,
+    EngineProfile,
+    SpareLayers,
+    engine_names,
+    kv_formats,
+    load_engine,
+    spare_layers,
+)
 from chipwise.engines.support import Support, SupportQuestion, supports
 from chipwise.engines.versions import Version, parse_version
 
@@ -21,6 +29,7 @@ __all__ = [
     "EngineFlags",
     "EngineProfile",
     "NeuronSupport",
+    "SpareLayers",
     "Support",
     "SupportQuestion",
     "Version",
@@ -35,5 +44,6 @@ __all__ = [
     "neuron_sdk",
     "neuron_support",
     "parse_version",
+    "spare_layers",
     "supports",
 ]

@@ -16,6 +16,9 @@ from chipwise.facts import Kind, Source, Value, read_rows, read_sources
 
 DATA = Path(__file__).parent / "data"
 EngineKind = Literal["serve", "train"]
+SpareLayers = Literal["before-last", "last", "last-each", "first-each"]
+"""Which pipeline stages take the layers that do not divide: one each before the last, all the last, one each the last
+or the first ones."""
 ENGINE_COLUMNS = ("name", "title", "kind", "vendors", "aliases", "versions", "source", "where")
 FACT_COLUMNS = (
     "engine",
@@ -150,6 +153,16 @@ def kv_formats(profile: EngineProfile) -> tuple[str, ...]:
     """
     listed = next((str(fact.value) for fact in profile.facts if fact.key == "kv_formats"), "")
     return tuple(listed.split())
+
+
+def spare_layers(profile: EngineProfile) -> SpareLayers:
+    """Where the engine puts the layers that its pipeline stages do not share evenly; as vLLM where no source says.
+
+    >>> spare_layers(load_engine("vllm", "0.7.3")), spare_layers(load_engine("vllm", "0.8.0"))
+    ('last', 'before-last')
+    """
+    said = next((str(fact.value) for fact in profile.facts if fact.key == "spare_layers"), "before-last")
+    return cast("SpareLayers", said)
 
 
 def _engine_row(name: str) -> tuple[Mapping[str, str], str | None]:

@@ -6,22 +6,19 @@ machine or asks the hub is refused here unless the door was opened with leave (`
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import importlib
-import json
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from chipwise.errors import InputError, KnowledgeError, UnknownNameError
 from chipwise.interfaces.cli.answering import AnsweringCommand
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.question_file import fields_of
+from chipwise.interfaces.sent import CONFIG, SENT, Sent, placed
 
 PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan",),
@@ -31,26 +28,34 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "why": ("why",),
     "compare": ("compare",),
     "plot": (),
+    "deploy": ("deploy",),
+    "deploy/lint": ("deploy_lint",),
+    "validate/params": ("validate",),
+    "validate/memory": ("validate",),
+    "validate/inference": ("validate",),
+    "validate/training": ("validate",),
+    "validate/decisions": ("validate",),
     "catalog/list": (),
     "catalog/show": (),
     "catalog/check": (),
     "guide/show": (),
     "guide/errata": ("guide_errata",),
     "guide/presets": (),
+    "guide/check": ("guide_check",),
+    "guide/ask": ("plan",),
     "explain": (),
+    "schema": (),
 }
 """Every verb, with the schemas that its answers follow where they are published."""
 
-TOUCHES_FILES = frozenset({"models", "workload", "lengths", "output", "deploy"})
-"""Flags that name a file of the machine that answers."""
+WRITES = frozenset({"output", "deploy", "rows", "force"})
+"""Flags that write: no door but the terminal does."""
+TOUCHES_FILES = WRITES | {"models", "workload", "lengths", "file"}
+"""Names of what lies on the machine that answers."""
 NAMES_MODELS = frozenset({"model", "draft"})
 """Names that may be a path or an id of the hub."""
-CONFIG = "config"
-"""A model's description sent along in place of a name: an object, its JSON, or what `packed` makes of it."""
-MOST_BYTES = 1_000_000
-"""Of a description, unpacked."""
-PASTED = "config"
-"""What a model whose description was sent along is called."""
+ALWAYS: Mapping[str, Mapping[str, Any]] = {"deploy": {"dry_run": True}}
+"""Fields that a verb has whatever is asked."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,13 @@ class _Kept(Output):
 
         self.kept.append((as_json(answer), page))
 
+    def emit_data(self, content: Mapping[str, Any]) -> None:
+        """Keep it; no page shows it."""
+        self.kept.append((dict(content), ""))
+
+    def tell(self, words: str) -> None:
+        """Nobody reads it."""
+
 
 @cache
 def command_of(verb: str) -> AnsweringCommand:
@@ -99,12 +111,19 @@ def command_of(verb: str) -> AnsweringCommand:
     found: Any = importlib.import_module(f"chipwise.interfaces.cli.commands.{name}").command
     for name in inner:
         found = found.commands[name]
+    if not isinstance(found, AnsweringCommand):
+        found = found.commands[""]  # what a group does where no command of its is named
     command: AnsweringCommand = found
     return command
 
 
-def ask(verb: str, body: Mapping[str, Any], leave: Leave) -> Reply:
-    """The answer of a verb to a body.
+def _unheard(words: str) -> None:
+    """Where nobody follows how far an answer is."""
+    del words
+
+
+def ask(verb: str, body: Mapping[str, Any], leave: Leave, say: Callable[[str], None] = _unheard) -> Reply:
+    """The answer of a verb to a body; `say` hears how far a long one is, and may raise to break it off.
 
     Raises:
         ChipwiseError: whatever its command raises, and an InputError for what there is no leave to read.
@@ -113,25 +132,54 @@ def ask(verb: str, body: Mapping[str, Any], leave: Leave) -> Reply:
     'ttft'
     """
     command = command_of(verb)
-    with _described(body) as (said, described):
-        fields = {**_fields(command, verb, said, sent=bool(described)), **described}
+    with _with_sent(verb, body) as (said, sent):
         _check_files(said, leave)
+        fields = {**_fields(command, verb, said, sent), **sent, **ALWAYS.get(verb, {})}
         for name in NAMES_MODELS & said.keys():
             check_model(str(said[name]), leave)
         kept: list[tuple[dict[str, Any], str]] = []
-        status = command.run(fields, _Kept(format="json", color=False, kept=kept))
+        status = command.run(fields, _Kept(format="json", color=False, kept=kept, say=say))
     content, page = kept[0]
     return Reply(content=content, page=page, status=status)
 
 
-def _fields(command: AnsweringCommand, verb: str, said: Mapping[str, Any], *, sent: bool) -> dict[str, Any]:
+def sent_with(verb: str) -> Sent | None:
+    """What can be sent with a verb in place of a file."""
+    command = command_of(verb)
+    if verb in SENT:
+        return SENT[verb]
+    takes_model = NAMES_MODELS & {*(one.field for one in command.places), *(flag.key for flag in command.flags)}
+    return CONFIG if takes_model else None
+
+
+@contextmanager
+def _with_sent(verb: str, body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The body without what was sent along, and the fields that name it.
+
+    Raises:
+        InputError: it is missing, malformed, or a name stands beside it.
+    """
+    one, said = sent_with(verb), dict(body)
+    content = said.pop(one.name, None) if one else None
+    if one is None or (one is CONFIG and content is None):
+        yield said, {}
+        return
+    if content is None:
+        raise InputError(f'"{one.name}" is missing', why=f"{verb} needs it", fix=f"send it. {one.about}")
+    if one.field in said:
+        raise InputError(f'"{one.name}" beside "{one.field}"', why="each names the same", fix="send one of the two")
+    with placed(one, content) as fields:
+        yield said, fields
+
+
+def _fields(command: AnsweringCommand, verb: str, said: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
     """Field path to value of a body: its arguments by name, and its flags."""
-    places = {place.field: place for place in command.places}
+    places = {place.field: place for place in command.places if place.field not in sent}
     flags = {name: value for name, value in said.items() if name not in places}
     found: dict[str, Any] = fields_of(flags, command.flags)
     for field, place in places.items():
         value = said.get(field)
-        if value is None and place.required and not (field == "model" and sent):
+        if value is None and place.required:
             raise InputError(f"{field} is missing", why=f"{verb} needs it", fix=f'send "{field}"')
         if value is not None and not isinstance(value, str):
             raise InputError(f"{field} is no text", why=f"it is {type(value).__name__}", fix=f'send "{field}": "…"')
@@ -140,7 +188,14 @@ def _fields(command: AnsweringCommand, verb: str, said: Mapping[str, Any], *, se
 
 
 def _check_files(said: Mapping[str, Any], leave: Leave) -> None:
-    named = sorted(TOUCHES_FILES & {str(name).lstrip("-").replace("-", "_") for name in said})
+    names = {str(name).lstrip("-").replace("-", "_") for name in said}
+    if names & WRITES:
+        raise InputError(
+            f"{min(names & WRITES)} writes a file of this server",
+            why="it writes none, whoever asks",
+            fix="take the answer and keep it, or ask on the command line",
+        )
+    named = sorted(TOUCHES_FILES & names)
     if named and not leave.files:
         raise InputError(
             f"{named[0]} names a file of this server",
@@ -163,7 +218,7 @@ def check_model(reference: str, leave: Leave) -> None:
     raise KnowledgeError(
         f"no model {reference!r} is built in",
         why="this server reads no files and asks no hub for those who ask",
-        fix=f"{hint}Send its config.json as {CONFIG}, describe it as params:70b, or ask on the command line",
+        fix=f"{hint}Send its config.json as {CONFIG.name}, describe it as params:70b, or ask on the command line",
     )
 
 
@@ -172,58 +227,3 @@ def _on_disk(reference: str) -> bool:
         return Path(reference).expanduser().exists()
     except (OSError, ValueError, RuntimeError):
         return False
-
-
-@contextmanager
-def _described(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The body without a description sent along, and the fields that name it while it stands in a file.
-
-    Raises:
-        InputError: it is no object, or a name stands beside it.
-    """
-    said = dict(body)
-    config = said.pop(CONFIG, None)
-    if config is None:
-        yield said, {}
-        return
-    if "model" in said:
-        raise InputError(f'"{CONFIG}" beside "model"', why="each names the model", fix="send one of the two")
-    config = unpacked(config) if isinstance(config, str) else config
-    if not isinstance(config, dict):
-        raise InputError(f'"{CONFIG}" is no object', why="it is the content of a config.json", fix="send that file")
-    with TemporaryDirectory(prefix="chipwise-") as folder:
-        (Path(folder) / f"{PASTED}.json").write_text(json.dumps(config), encoding="utf-8")
-        yield said, {"model": PASTED, "models": folder}
-
-
-def packed(config: Mapping[str, Any]) -> str:
-    """A description short enough for an address: deflated JSON in the letters that addresses allow.
-
-    >>> unpacked(packed({"model_type": "llama"}))
-    {'model_type': 'llama'}
-    """
-    small = zlib.compress(json.dumps(config, separators=(",", ":")).encode(), level=9, wbits=-zlib.MAX_WBITS)
-    return base64.urlsafe_b64encode(small).decode().rstrip("=")
-
-
-def unpacked(text: str) -> Any:
-    """What a text describes: JSON as it stands, or packed.
-
-    Raises:
-        InputError: it is neither, or larger than `MOST_BYTES`.
-    """
-    try:
-        raw = text.encode() if text.lstrip().startswith("{") else _inflated(text)
-        return json.loads(raw)
-    except (ValueError, zlib.error, RecursionError) as error:
-        fix = "send the content of a config.json"
-        raise InputError(f'"{CONFIG}" cannot be read', why=" ".join(str(error).split())[:200], fix=fix) from error
-
-
-def _inflated(text: str) -> bytes:
-    small = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    reader = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-    raw = reader.decompress(small, MOST_BYTES)
-    if reader.unconsumed_tail:
-        raise ValueError(f"more than {MOST_BYTES} bytes")
-    return raw

@@ -28,8 +28,12 @@ class CacheKind:
     state_bytes: Number
     window_tokens: int | None
     chunked: bool
-    recurrent: bool
-    """Whether it keeps a state a sequence and nothing a token."""
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether it keeps a state a sequence and nothing a token."""
+        state = self.state_bytes
+        return state > 0 if isinstance(state, int | float) else bool(np.any(np.asarray(state) > 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +110,6 @@ def _kind(layer: LayerShard, *, element_bytes: Number, profile: MemoryProfile) -
         state_bytes=cache.state_bytes_per_sequence,
         window_tokens=cache.window_tokens if windowed else None,
         chunked=cache.kind == "chunked" and windowed,
-        recurrent=bool(np.any(np.asarray(cache.state_bytes_per_sequence) > 0)),
     )
 
 

@@ -44,6 +44,14 @@ class FitOptions:
     """Larger slices or fractions of the same chip, by name; the two smallest that hold the model are proposed."""
     bigger_chips_bytes: Mapping[str, float] = field(default_factory=dict)
     """Other chips, in the same way."""
+    draft: ModelSpec | None = None
+    """The draft model that is laid over the same devices."""
+
+
+def _laid(model: ModelSpec, asked: ServingMemoryInput, split: Split, may: FitOptions) -> ServingMemoryInput:
+    """The question over another split, the draft model with it."""
+    draft = asked.draft if may.draft is None else shard(may.draft, split)
+    return replace(asked, shards=shard(model, split), draft=draft)
 
 
 def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> Split | None:
@@ -58,7 +66,8 @@ def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | Non
     if not pairs:
         return None
     tp, pp = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
-    answer = size_pool(replace(asked, shards=shard(model, Split(tp=tp, pp=pp))))
+    flat = Split(tp=tp, pp=pp, spare_layers=asked.shards.split.spare_layers)
+    answer = size_pool(_laid(model, asked, flat, may))
     good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
     return Split(tp=pairs[good[0]][0], pp=pairs[good[0]][1]) if good.size else None
 
@@ -109,7 +118,7 @@ def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, ma
         wider, name = replace(split, pp=pp), f"pp {int(split.pp)} to {pp}"
     else:
         return
-    yield _change(name, "twice the chips", before, size_pool(replace(asked, shards=shard(model, wider))))
+    yield _change(name, "twice the chips", before, size_pool(_laid(model, asked, wider, may)))
 
 
 def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change]:

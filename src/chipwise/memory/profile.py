@@ -20,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 UtilizationRule = Literal["total", "static", "free"]
 Evidence = Literal["measured", "calibrated", "transferred", "physics"]
 _ANY = "any"
-_PADDED, _HELD, _CAPTURED = "expert_multiple_", "held_as_", "graph_max_"
+_PADDED, _HIDDEN, _HELD, _CAPTURED = "expert_multiple_", "expert_hidden_multiple_", "held_as_", "graph_max_"
 _RULES: Mapping[str, UtilizationRule] = {"of-total": "total", "static": "static", "of-free": "free"}
 
 
@@ -187,6 +187,7 @@ def _profile(
         tokens_per_group=bool(values["tokens_per_group"]),
         storage=Storage(
             expert_multiple={name: float(value) for name, value in family(_PADDED).items()},
+            expert_hidden_multiple={name: float(value) for name, value in family(_HIDDEN).items()},
             held_as={name: str(value) for name, value in family(_HELD).items()},
         ),
         graph_max={name: float(value) for name, value in family(_CAPTURED).items()},

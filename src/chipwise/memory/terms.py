@@ -20,6 +20,8 @@ class Storage:
 
     expert_multiple: Mapping[str, float] = field(default_factory=dict)
     """Formats whose expert width on a device is padded, and to a multiple of how many."""
+    expert_hidden_multiple: Mapping[str, float] = field(default_factory=dict)
+    """The same of what enters and leaves an expert."""
     held_as: Mapping[str, str] = field(default_factory=dict)
     """Formats that are held in another one."""
 
@@ -34,20 +36,25 @@ def gemm_bytes(gemm: GemmShard, storage: Storage = AS_STORED) -> Number:
     return gemm.rows_out * gemm.cols_in * (facts.bits_per_weight / 8) + gemm.rows_out * row_scales
 
 
-def _expert_padding(experts: ExpertShard, multiples: Mapping[str, float]) -> Number:
-    """How much wider a kernel makes experts: their width up to the next multiple, over the width."""
+def _padding(size: Number, multiple: float | None) -> Number:
+    """How much wider a size up to the next multiple is than itself."""
+    return 1.0 if multiple is None else ceil_div(size, multiple) * multiple / size
+
+
+def _expert_padding(experts: ExpertShard, storage: Storage) -> Number:
+    """How much larger a kernel makes experts: both sides of their matrices up to the next multiple."""
     down = next((gemm for gemm in experts.gemms if gemm.reduced), None)
-    multiple = multiples.get(down.format) if down else None
-    if down is None or multiple is None:
+    if down is None:
         return 1.0
-    return ceil_div(down.cols_in, multiple) * multiple / down.cols_in
+    wider = _padding(down.cols_in, storage.expert_multiple.get(down.format))
+    return wider * _padding(down.rows_out, storage.expert_hidden_multiple.get(down.format))
 
 
 def _layer_bytes(layer: LayerShard, storage: Storage) -> Number:
     each: Number = sum((gemm_bytes(gemm, storage) for gemm in layer.gemms if gemm.stored), start=0.0)
     if layer.experts:
         one = sum((gemm_bytes(gemm, storage) for gemm in layer.experts.gemms), start=0.0)
-        each = each + layer.experts.local * one * _expert_padding(layer.experts, storage.expert_multiple)
+        each = each + layer.experts.local * one * _expert_padding(layer.experts, storage)
     return layer.count * layer.stored_fraction * each
 
 

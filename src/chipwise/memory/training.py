@@ -144,17 +144,18 @@ def _shard_widths(layout: TrainingLayout) -> tuple[Number, Number]:
 
 
 def _trained_states(params: DeviceParams, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer) -> StateBytes:
-    dense, expert = _shard_widths(layout)
-    own = state_bytes(
-        params=params.dense + params.outer, recipe=recipe, optimizer=optimizer, shards=shard_counts(layout.shard, dense)
-    )
-    routed = state_bytes(
-        params=params.expert, recipe=recipe, optimizer=optimizer, shards=shard_counts(layout.shard, expert)
+    """States of layers, of routed experts, and of embedding and head, which some optimizers leave to AdamW."""
+    dense, expert = (shard_counts(layout.shard, width) for width in _shard_widths(layout))
+    ends = replace(optimizer, moments=optimizer.outer_moments)
+    each = (
+        state_bytes(params=params.dense, recipe=recipe, optimizer=optimizer, shards=dense),
+        state_bytes(params=params.expert, recipe=recipe, optimizer=optimizer, shards=expert),
+        state_bytes(params=params.outer, recipe=recipe, optimizer=ends, shards=dense),
     )
     return StateBytes(
-        weights_bytes=own.weights_bytes + routed.weights_bytes,
-        gradients_bytes=own.gradients_bytes + routed.gradients_bytes,
-        optimizer_bytes=own.optimizer_bytes + routed.optimizer_bytes,
+        weights_bytes=sum((one.weights_bytes for one in each), start=0.0),
+        gradients_bytes=sum((one.gradients_bytes for one in each), start=0.0),
+        optimizer_bytes=sum((one.optimizer_bytes for one in each), start=0.0),
     )
 
 

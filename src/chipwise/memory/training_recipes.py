@@ -87,11 +87,12 @@ class Recipe:
 class Optimizer:
     """What an optimizer keeps for one parameter: `moments` at the recipe's width, or `state_bytes` where that is fixed.
 
-    `on_host` states live in host memory and are paged in.
+    `outer_moments` are those of embedding and head. `on_host` states live in host memory and are paged in.
     """
 
     name: str
     moments: float
+    outer_moments: float
     state_bytes: float
     needs_master: float
     on_host: float
@@ -163,12 +164,12 @@ def recipe_of(job: TrainingJob) -> Recipe:
 
 
 def optimizer_of(job: TrainingJob) -> Optimizer:
-    """The optimizer of a job.
+    """The optimizer of a job, its name with dashes or, as Transformers writes it, with underscores.
 
     Raises:
         UnknownNameError: an optimizer that is not in the table.
     """
-    known = optimizers()
-    if job.optimizer.lower() not in known:
-        raise UnknownNameError("optimizer", job.optimizer, known)
-    return known[job.optimizer.lower()]
+    known, name = optimizers(), job.optimizer.lower().replace("_", "-")
+    if name not in known:
+        raise UnknownNameError("optimizer", job.optimizer, known, listing="known: " + ", ".join(known))
+    return known[name]

@@ -254,8 +254,19 @@ def _layer(layer: Layer, scheme: Scheme, *, by_layer: bool) -> list[Layer]:
     return [replace(made, count=len(where), indices=tuple(where)) for made, where in runs.items()]
 
 
+LATENTS_KEPT = frozenset({"nvfp4", "mxfp4"})
+"""Formats of which published checkpoints leave latent attention (MLA) in 16 bits: NVIDIA/Model-Optimizer issue 150 (the
+NVFP4 of DeepSeek-R1) and ROCm/ATOM pull request 527 (its MXFP4)."""
+
+
 def _formatted(layer: Layer, index: int, scheme: Scheme) -> Layer:
-    weights = tuple(_marked(weight, f"layers.{index}.{weight.name}", scheme) for weight in layer.weights)
+    """A layer in the scheme's formats. Words alone name no exceptions: latent attention is one that is usual."""
+    usual = scheme.inferred_from is not None and scheme.main_format in LATENTS_KEPT
+    kept = "attention" if usual and layer.attention.kind == "mla" else ""
+    weights = tuple(
+        weight if weight.part == kept else _marked(weight, f"layers.{index}.{weight.name}", scheme)
+        for weight in layer.weights
+    )
     experts = layer.experts
     if experts is not None:
         experts = _experts(experts, index, scheme)

@@ -232,7 +232,7 @@ def shard(model: ModelSpec, split: Split) -> LayerShards:
     Returns:
         Shards whose numbers have the broadcast shape of the split.
     """
-    stage = fullest_stage(model, split.pp)
+    stage = fullest_stage(model, split.pp, split.spare_layers)
     towers = [(weight, float(copies)) for weight, copies in _tower_weights(model)]
     placed = zip(model.layers, stage.layer_counts, strict=True)
     share, whole = _shares(split.tp), _shares(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.model import ModelSpec
 
 if TYPE_CHECKING:
+    from chipwise.engines import SpareLayers
     from chipwise.parallelism.arrays import Number
 
 
@@ -16,7 +17,8 @@ class Split:
     """tp, pp, cp devices a replica, times dp where experts are sharded over data-parallel attention.
 
     `ep` is over how many of a pipeline stage's devices whole experts are dealt out: 1 (every device holds its
-    tensor-parallel piece of every expert) up to `tp * dp`. Every field is a whole number or an array of them.
+    tensor-parallel piece of every expert) up to `tp * dp`. Every degree is a whole number or an array of them.
+    `spare_layers` is the engine's rule for layers that pp does not divide.
 
     >>> Split(tp=8, pp=2).devices
     16
@@ -27,6 +29,7 @@ class Split:
     ep: Number = 1
     dp: Number = 1
     cp: Number = 1
+    spare_layers: SpareLayers = "before-last"
 
     @property
     def devices(self) -> Number:

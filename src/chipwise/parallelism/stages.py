@@ -1,7 +1,7 @@
 """Which layers each pipeline stage holds, and which stage is the fullest: it decides what fits.
 
-vLLM and SGLang give every stage `L // pp` layers and the spare ones to the stages before the last, from the
-back to the front; the first stage holds the embedding, the last one the head and the final norm.
+Every stage gets `L // pp` layers; which stages take the spare ones is the engine's rule (`Split.spare_layers`). The
+first stage holds the embedding, the last one the head and the final norm.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from chipwise.parallelism.arrays import Number
 from chipwise.precision import bytes_per_param
 
 if TYPE_CHECKING:
+    from chipwise.engines import SpareLayers
     from chipwise.model import Layer, ModelSpec, Weight
 
 _LAST_STAGE_PARTS = frozenset({"head", "norm"})
@@ -29,34 +30,38 @@ class Stage:
     outer_copies: tuple[Number, ...]
 
 
-def stage_sizes(layers: int, pp: int) -> list[int]:
-    """Layers of each of `pp` stages.
+def stage_sizes(layers: int, pp: int, spare: SpareLayers = "before-last") -> list[int]:
+    """Layers of each of `pp` stages, the spare ones by the engine's rule.
 
-    >>> stage_sizes(61, 2), stage_sizes(62, 4), stage_sizes(32, 4)
-    ([31, 30], [15, 16, 16, 15], [8, 8, 8, 8])
+    >>> stage_sizes(61, 4), stage_sizes(62, 4), stage_sizes(32, 4)
+    ([15, 15, 16, 15], [15, 16, 16, 15], [8, 8, 8, 8])
+    >>> stage_sizes(62, 4, "last"), stage_sizes(62, 4, "last-each"), stage_sizes(62, 4, "first-each")
+    ([15, 15, 15, 17], [15, 15, 16, 16], [16, 16, 15, 15])
     """
-    sizes = [layers // pp] * pp
-    for back in range(layers % pp):
-        sizes[-2 - back] += 1
-    return sizes
+    each, left = divmod(layers, pp)
+    if spare == "last":
+        return [each] * (pp - 1) + [each + left]
+    first = {"before-last": pp - 1 - left, "last-each": pp - left, "first-each": 0}[spare]
+    return [each + (first <= stage < first + left) for stage in range(pp)]
 
 
-def fullest_stage(model: ModelSpec, pp: Number) -> Stage:
+def fullest_stage(model: ModelSpec, pp: Number, spare: SpareLayers = "before-last") -> Stage:
     """The stage that holds most bytes, for one `pp` or an array of them.
 
     Args:
         model: layers with their positions; without positions they are taken in the order of the list.
         pp: whole numbers from 1 to the number of layers.
+        spare: where the engine puts the layers that do not divide.
 
     Returns:
         Counts with the shape of `pp`.
     """
     if isinstance(pp, int | float):
-        alone = _fullest(model, max(int(pp), 1))
+        alone = _fullest(model, max(int(pp), 1), spare)
         return Stage(layer_counts=tuple(map(float, alone[0])), outer_copies=tuple(map(float, alone[1])))
     degrees = np.asarray(pp, dtype=int)
     distinct = np.flatnonzero(np.bincount(degrees.ravel()))
-    stages = [_fullest(model, max(int(one), 1)) for one in distinct]
+    stages = [_fullest(model, max(int(one), 1), spare) for one in distinct]
     pick = np.searchsorted(distinct, degrees)
     return Stage(
         layer_counts=tuple(_spread(column, pick) for column in zip(*(one[0] for one in stages), strict=True)),
@@ -70,7 +75,7 @@ def _spread(column: tuple[int, ...], pick: np.ndarray) -> Number:
 
 
 @lru_cache(maxsize=1024)
-def _fullest(model: ModelSpec, pp: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _fullest(model: ModelSpec, pp: int, spare: SpareLayers) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Layers and copies of the fullest of `pp` stages."""
     outer = [_outer_copies(weight, first=True, last=True) for weight in model.outer]
     if pp == 1:
@@ -78,7 +83,7 @@ def _fullest(model: ModelSpec, pp: int) -> tuple[tuple[int, ...], tuple[int, ...
     owner, each = _positions(model), [_layer_bytes(layer) for layer in model.layers]
     best: tuple[float, list[int], list[int]] | None = None
     start = 0
-    for index, size in enumerate(stage_sizes(len(owner), pp)):
+    for index, size in enumerate(stage_sizes(len(owner), pp, spare)):
         held = [0] * len(model.layers)
         for entry in owner[start : start + size]:
             held[entry] += 1

@@ -79,6 +79,8 @@ class Part:
     value: float
     shown: str
     kind: Literal["held", "cache", "trained", "working", "reserved", "free", "over"]
+    about: str = ""
+    """What it is, for one who does not know the word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

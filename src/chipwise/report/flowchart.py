@@ -63,24 +63,30 @@ def _words(box: BoxData) -> list[str]:
     return [box["text"], *([sizes] if sizes else [])]
 
 
-def svg(boxes: Sequence[BoxData], title: str, *, lit: Collection[str] = ()) -> str:
+def svg(
+    boxes: Sequence[BoxData], title: str, *, lit: Collection[str] = (), links: Mapping[str, str] | None = None
+) -> str:
     """The flow as an SVG document: one column a step, arrows with their answers.
 
-    `lit` are the boxes of a way taken: they stand out, and each box says on hover what its note says.
+    `lit` are the boxes of a way taken: they stand out, and each box says on hover what its note says. `links` are
+    addresses that boxes lead to.
     """
     places = _layout(boxes)
     width = max(place.x for place in places.values()) + _WIDTH + _PAD
     height = max(place.y + place.height for place in places.values()) + _PAD
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="sans-serif" font-size="12" role="img">'
+        f'height="{height}" font-family="sans-serif" font-size="12" role="{"group" if links else "img"}" '
+        f'aria-label="{escape(title)}">'
     )
     marker = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
     )
     arrows = [part for box in boxes for part in _arrows(box, places)]
-    drawn = [_drawn(box, places[box["id"]], lit=box["id"] in lit) for box in boxes]
+    drawn = [
+        _linked(_drawn(box, places[box["id"]], lit=box["id"] in lit), (links or {}).get(box["id"])) for box in boxes
+    ]
     paper = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
     return "\n".join([head, f"<title>{escape(title)}</title>", marker, paper, *arrows, *drawn, "</svg>"])
 
@@ -142,6 +148,10 @@ def _arrow(start: _Place, end: _Place, label: str) -> str:
     if x1 - x0 > _GAP_X:
         return f'{path}<text x="{x0 + 8}" y="{y0 - 5}" fill="#374151">{short}</text>'
     return f'{path}<text x="{x1 - 10}" y="{y1 - 5}" text-anchor="end" fill="#374151">{short}</text>'
+
+
+def _linked(drawn: str, address: str | None) -> str:
+    return drawn if address is None else f'<a href="{escape(address)}">{drawn}</a>'
 
 
 def _drawn(box: BoxData, place: _Place, *, lit: bool) -> str:

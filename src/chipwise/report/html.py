@@ -56,14 +56,14 @@ def _drawn(block: Block) -> str:
     drawn: str
     match block:
         case Heading(line=content, level=level):
-            drawn = f"<h{level}>{_inline(content)}</h{level}>"
+            drawn = f"<h{level}>{inline(content)}</h{level}>"
         case Text(line=content):
-            drawn = f"<p>{_inline(content)}</p>"
+            drawn = f"<p>{inline(content)}</p>"
         case Pairs(rows=rows):
-            pairs = (f"<dt>{escape(label)}</dt><dd>{_inline(content)}</dd>" for label, content in rows)
+            pairs = (f"<dt>{escape(label)}</dt><dd>{inline(content)}</dd>" for label, content in rows)
             drawn = f"<dl>{''.join(pairs)}</dl>"
         case Bullets(items=items, mark=mark):
-            listed = "".join(f"<li>{_inline((mark,))} {_inline(item)}</li>" for item in items)
+            listed = "".join(f"<li>{inline((mark,))} {inline(item)}</li>" for item in items)
             drawn = f'<ul class="marked">{listed}</ul>'
         case Table():
             drawn = _table(block)
@@ -76,7 +76,8 @@ def _drawn(block: Block) -> str:
     return drawn
 
 
-def _inline(content: Line) -> str:
+def inline(content: Line) -> str:
+    """One line as HTML, without an element around it."""
     return "".join(
         f'<{_MARKS[word.tone]} class="{word.tone}">{escape(word.text)}</{_MARKS[word.tone]}>'
         if _MARKS[word.tone]
@@ -92,7 +93,7 @@ def _table(block: Table) -> str:
         for side, column in zip(sides, block.columns, strict=True)
     )
     rows = "".join(
-        "<tr>" + "".join(f"<td{side}>{_inline(cell)}</td>" for side, cell in zip(sides, row, strict=True)) + "</tr>"
+        "<tr>" + "".join(f"<td{side}>{inline(cell)}</td>" for side, cell in zip(sides, row, strict=True)) + "</tr>"
         for row in block.rows
     )
     return (
@@ -109,16 +110,18 @@ def _bar(block: Bar) -> str:
         wide = _HUNDRED * part.value / whole if whole else 0.0
         drawn.append(
             f'<rect class="{part.kind}" x="{left:.3f}%" y="0" width="{wide:.3f}%" height="100%">'
-            f"<title>{escape(_told(part))}</title></rect>"
+            f"<title>{escape(': '.join(filter(None, [_told(part), part.about])))}</title></rect>"
         )
         left += wide
     legend = "".join(
         f'<li><i class="{part.kind}" aria-hidden="true"></i>{escape(_told(part))}</li>' for part in block.parts
     )
+    abouts = [f"<dt>{escape(part.label)}</dt><dd>{escape(part.about)}</dd>" for part in block.parts if part.about]
+    terms = f"<details><summary>what these are</summary><dl>{''.join(abouts)}</dl></details>" if abouts else ""
     return (
-        f'<figure class="bar"><figcaption>{_inline(block.caption)}</figcaption>'
+        f'<figure class="bar"><figcaption>{inline(block.caption)}</figcaption>'
         f'<svg role="img" aria-label="{escape(", ".join(map(_told, block.parts)))}" width="100%" height="22">'
-        f"{''.join(drawn)}</svg><ul>{legend}</ul></figure>"
+        f"{''.join(drawn)}</svg><ul>{legend}</ul>{terms}</figure>"
     )
 
 

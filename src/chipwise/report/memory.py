@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from chipwise.report.document import (
@@ -46,6 +46,8 @@ def memory_page(answer: Answer) -> Document:
     """The whole page."""
     blocks: list[Block] = [Heading(line=_verdict(answer), level=1), memory_bar(answer)]
     blocks.append(Pairs(rows=_room(answer)))
+    if parts := answer.get("mig") or answer.get("fractions"):
+        blocks += [Heading(line=line("Parts of one GPU")), _parts(parts)]
     if answer.get("table"):
         note = dim("  down: context; across: requests in flight; \u2717 does not fit")
         blocks += [Heading(line=line("Cache of one chip", note)), _table(answer)]
@@ -81,11 +83,28 @@ def memory_bar(answer: Answer, indent: int = 0) -> Bar:
 
 
 def _part(label: str, size_bytes: float, kind: _Kind) -> Part:
-    return Part(label=label, value=size_bytes, shown=gib(size_bytes), kind=kind)
+    return Part(label=label, value=size_bytes, shown=gib(size_bytes), kind=kind, about=_ABOUT[label])
+
+
+_ABOUT = {
+    "weights": "the parameters at the precision they are stored in; every chip of a split holds its share",
+    "draft": "the small model that proposes tokens in speculative decoding",
+    "adapters": "the trained adapters beside the weights",
+    "gradients": "one value a trained parameter",
+    "optimizer": "what the optimizer keeps of each trained parameter: moments, and a copy at full precision",
+    "cache": "keys and values (or states) of the requests in flight",
+    "activations": "what a step holds between its layers",
+    "graphs": "recorded launches of a step, which the engine replays",
+    "overhead": "what the runtime takes for itself: context, libraries, buffers of the collectives",
+    "reserved": "what the engine is told to leave alone",
+    "free": "planned for nothing",
+}
 
 
 def _room(answer: Answer) -> tuple[tuple[str, Line], ...]:
     rows = [*_cache(answer), ("fewest chips", line(maybe(answer["min_chips"], amount)))]
+    if answer.get("min_instances") is not None:
+        rows.append(("fewest instances", line(amount(answer["min_instances"]))))
     spread = answer["range"]
     if spread and answer["kv_pool_bytes"]:
         shown = f"{spread['low_fraction'] * 100:.0f} % to {spread['high_fraction'] * 100:.0f} %"
@@ -108,6 +127,20 @@ def _cache(answer: Answer) -> list[tuple[str, Line]]:
         ("requests", line(maybe(requests, amount), dim(" at full context"), replica)),
         ("longest context", line(maybe(longest, lambda n: plural(round(n), "token")))),
     ]
+
+
+def _parts(parts: Sequence[Answer]) -> Table:
+    """Every MIG profile or fraction of the GPU: whether one holds the model, and how many one GPU gives."""
+    columns = (Column(title="part"), Column(title="holds it"), Column(title="a GPU gives", right=True))
+    rows = tuple(
+        (
+            line(one.get("profile") or one["instance"]),
+            line(good("yes")) if one["fits"] else line(bad("no")),
+            line(amount(one["per_gpu"])),
+        )
+        for one in parts
+    )
+    return Table(columns=columns, rows=rows)
 
 
 def _remedies(answer: Answer) -> Table:

@@ -22,7 +22,7 @@ from chipwise.report.document import (
     warn,
 )
 from chipwise.report.option import option_blocks, said_of_all
-from chipwise.report.phrases import TIMES, UNKNOWN, amount, gib, maybe, share, split_text, times
+from chipwise.report.phrases import TIMES, UNKNOWN, amount, gib, maybe, plural, share, split_text, times
 from chipwise.report.workload import workload_block
 from chipwise.units import CENT, show_count, show_seconds, show_usd
 
@@ -82,13 +82,48 @@ def _considered(advice: Answer) -> Line:
 
 def _side_by_side(options: list[Answer]) -> Table:
     """One row an option; a training run is told by its step and its end, serving by its latency."""
-    trains = any(option["performance"].get("training") for option in options)
-    whole = any(option["performance"].get("other") for option in options)
-    own = _runs(options) if trains else _answers(options) if whole else _SERVES
-    laid = "split" if trains else f"replicas {TIMES} split"
+    own = _own(options)
+    laid = "split" if _trains(options) else f"replicas {TIMES} split"
     named = tuple(Column(title=title) for title in ("#", "size", laid))
     figures = tuple(Column(title=title, right=True) for title, _ in own)
     return Table(columns=named + figures, rows=tuple(_summary(option, own) for option in options), indent=1)
+
+
+def _trains(options: list[Answer]) -> bool:
+    return any(option["performance"].get("training") for option in options)
+
+
+def _own(options: list[Answer]) -> tuple[Shown, ...]:
+    """The figures that tell these options apart."""
+    if _trains(options):
+        return _runs(options)
+    whole = any(option["performance"].get("other") for option in options)
+    return _answers(options) if whole else _SERVES
+
+
+_IN_WORDS: Mapping[str, str] = {
+    "TTFT p99": "P99 TTFT {}", "TPOT p99": "P99 TPOT {}", "latency p99": "P99 latency {}", "tok/s": "{} tok/s",
+    "a second": "{} a second", "$ a million": "{} a million", "$ each": "{} each",
+    "$/h": "{} an hour", "$ a run": "{} a run", "samples/s": "{} samples/s",
+}  # fmt: skip
+"""A figure as part of a sentence, by its title in a table."""
+
+
+def headline(option: Answer) -> Line:
+    """An option in one sentence: what to buy, how it is laid, how fast, at what price."""
+    shown = [(title, show(option)) for title, show in _own([option])]
+    told = [_IN_WORDS.get(title, f"{title} {{}}").format(text) for title, text in shown if text != UNKNOWN]
+    split = split_text(option["parallelism"])
+    several = f"{plural(option['replicas'], 'replica')} of " if option["replicas"] > 1 else ""
+    laid = f"{several}{split} at {option['precision']['weights']}"
+    return line(strong(rented(option)), f": {', '.join([laid, *told])}")
+
+
+def figures_of(option: Answer) -> dict[str, str]:
+    """What a table of options side by side says of one, by title."""
+    split = split_text(option["parallelism"])
+    laid = {"size": rented(option), "split": split, "weights": str(option["precision"]["weights"])}
+    return {**laid, **{title: show(option) for title, show in _own([option])}}
 
 
 def _summary(option: Answer, own: Sequence[Shown]) -> tuple[Line, ...]:

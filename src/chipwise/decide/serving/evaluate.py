@@ -15,6 +15,7 @@ import numpy as np
 from chipwise.capacity import Packing, pack
 from chipwise.decide.failures import Failure
 from chipwise.decide.serving.misses import memory_failure, nearest
+from chipwise.engines import spare_layers
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
@@ -82,7 +83,8 @@ def element(values: Floats | float, row: int, at: int) -> float:
 def split_of(layouts: Sequence[Layout]) -> Split:
     """The splits of all layouts as one whose degrees are columns."""
     names = ("tp", "pp", "ep", "dp", "cp")
-    return Split(**{name: column([float(getattr(one.split, name)) for one in layouts]) for name in names})
+    degrees = {name: column([float(getattr(one.split, name)) for one in layouts]) for name in names}
+    return Split(**degrees, spare_layers=spare_layers(layouts[0].seat.engine))
 
 
 def size_layouts(

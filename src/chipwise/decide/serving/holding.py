@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import load_catalog
 from chipwise.decide.budget import whole_bytes
-from chipwise.engines import kv_formats
+from chipwise.engines import kv_formats, spare_layers
 from chipwise.memory import ServingMemoryInput, min_chips, size_serving, to_make_it_fit
 from chipwise.memory.fitting import FitOptions
 from chipwise.parallelism import shard
@@ -43,8 +43,9 @@ def memory_question(
 ) -> ServingMemoryInput:
     """One layout of a model that is already at its precision, as the memory room asks it."""
     seat = layout.seat
+    split = replace(layout.split, spare_layers=spare_layers(seat.engine))
     return ServingMemoryInput(
-        shards=shard(model, layout.split),
+        shards=shard(model, split),
         capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
         utilization=seat.limits.utilization,
         context_tokens=context_tokens,
@@ -61,7 +62,7 @@ def memory_question(
         devices_per_chip=seat.platform.chip.cores,
         lora_adapters=seat.limits.lora_adapters,
         lora_rank=seat.limits.lora_rank,
-        draft=shard(seat.limits.draft, layout.split) if seat.limits.draft else None,
+        draft=shard(seat.limits.draft, split) if seat.limits.draft else None,
         draft_tokens=seat.limits.draft_tokens,
     )
 
@@ -79,6 +80,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     may = _options(layout)
     fewest = min_chips(model, held.asked, may)
     changes = to_make_it_fit(model, held.asked, may, answer)
+    said = (*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes)
     return {
         "fits": bool(answer.fits),
         "chip": chip.id,
@@ -103,7 +105,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
         "engine_version": layout.seat.engine.version,
         "context_tokens": _whole(held.asked.context_tokens),
         "concurrency": float(held.asked.concurrency),
-        "warnings": [*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes],
+        "warnings": list(dict.fromkeys(said)),
     }
 
 
@@ -141,6 +143,7 @@ def _options(layout: Layout) -> FitOptions:
         most_stages=1 if part else MOST_STAGES,
         bigger_parts_bytes=_parts(seat.platform) if part else {},
         bigger_chips_bytes=_larger(chip, seat.platform.device_memory_bytes, layout.devices),
+        draft=seat.limits.draft,
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.deploy.manifest import Manifest, Meta, Said, manifest_of
+from chipwise.deploy.kinds.scaled import Scaled
+from chipwise.deploy.manifest import Manifest, Said, manifest_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,15 +20,9 @@ class PodMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HorizontalPodAutoscaler:
-    """Between `least` and `most` replicas of a workload."""
+class HorizontalPodAutoscaler(Scaled):
+    """Replicas of a workload by its metrics."""
 
-    meta: Meta
-    target_kind: str
-    target_api_version: str
-    least: int
-    most: int
-    cooldown_s: int
     metrics: Sequence[PodMetric]
 
 
@@ -39,11 +34,7 @@ def horizontal_pod_autoscaler(made: HorizontalPodAutoscaler) -> Manifest:
         meta=made.meta,
         body={
             "spec": {
-                "scaleTargetRef": {
-                    "apiVersion": made.target_api_version,
-                    "kind": made.target_kind,
-                    "name": made.meta.name,
-                },
+                "scaleTargetRef": made.target,
                 "minReplicas": made.least,
                 "maxReplicas": made.most,
                 "metrics": [_metric(one) for one in made.metrics],

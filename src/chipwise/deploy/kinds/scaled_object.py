@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.deploy.manifest import Manifest, Meta, Said, manifest_of
+from chipwise.deploy.kinds.scaled import Scaled
+from chipwise.deploy.manifest import Manifest, Said, manifest_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,15 +20,9 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaledObject:
-    """Between `least` and `most` replicas of a workload."""
+class ScaledObject(Scaled):
+    """Replicas of a workload by its metrics."""
 
-    meta: Meta
-    target_kind: str
-    target_api_version: str
-    least: int
-    most: int
-    cooldown_s: int
     prometheus: str
     triggers: Sequence[Trigger]
 
@@ -40,11 +35,7 @@ def scaled_object(made: ScaledObject) -> Manifest:
         meta=made.meta,
         body={
             "spec": {
-                "scaleTargetRef": {
-                    "apiVersion": made.target_api_version,
-                    "kind": made.target_kind,
-                    "name": made.meta.name,
-                },
+                "scaleTargetRef": made.target,
                 "minReplicaCount": made.least,
                 "maxReplicaCount": made.most,
                 "cooldownPeriod": Said(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chipwise.deploy.facts import text
 from chipwise.deploy.lint.documents import Path_
 from chipwise.deploy.lint.findings import Finding
 from chipwise.deploy.lint.pods import EFA, GPU, Container, Pod, accelerators
@@ -13,7 +14,6 @@ from chipwise.deploy.lint.scene import Scene, found
 from chipwise.deploy.nodes.node import Node
 
 _PAGES = "hugepages-2Mi"
-_WITHOUT_PAGES = "FI_EFA_USE_HUGE_PAGE"
 
 
 def request_findings(scene: Scene) -> Iterator[Finding]:
@@ -24,6 +24,7 @@ def request_findings(scene: Scene) -> Iterator[Finding]:
             yield from _limits(pod, container)
             yield from _pages(pod, container)
         yield from _fits(pod, pools)
+        yield from _paged(scene, pod)
         yield from _between_nodes(pod)
     yield from _whole_groups(pods)
 
@@ -54,11 +55,20 @@ def _resources(container: Container) -> Path_:
 
 
 def _pages(pod: Pod, container: Container) -> Iterator[Finding]:
-    requests = container.requests
-    if EFA in requests and _PAGES not in requests and str(container.env.get(_WITHOUT_PAGES)) != "0":
+    requests, without = container.requests, text("efa", "without_pages")
+    if EFA in requests and _PAGES not in requests and str(container.env.get(without)) != "0":
         why = "libfabric reserves huge pages for EFA and fails without; Karpenter does not know of them either"
-        fix = f"ask for {_PAGES}: 5120Mi, or set {_WITHOUT_PAGES}=0"
+        fix = f"set {without}=0, or, where nodes stand already, ask for {_PAGES}: 5120Mi"
         yield _at(pod, _resources(container), "efa-without-huge-pages", why, fix)
+
+
+def _paged(scene: Scene, pod: Pod) -> Iterator[Finding]:
+    """Nobody launches a node for huge pages, which a node has only once it runs."""
+    pools = [pool for pool in scene.taking(pod) if pool.provisioner != "eksctl" and pool.tolerated(pod)]
+    if _PAGES in pod.requests and pools and not any(pool.static for pool in pools):
+        why = f"Karpenter does not know of {_PAGES}: no instance type has them, so it launches no node for this pod"
+        fix = f"drop the request and set {text('efa', 'without_pages')}=0, or use a pool of fixed size"
+        yield _at(pod, _where(pod, _PAGES), "huge-pages-on-dynamic-pool", why, fix)
 
 
 def _candidates(pod: Pod, pools: list[Pool]) -> list[Node]:

@@ -110,7 +110,7 @@ def _duration(seconds: float) -> str:
 def _about(capacity: Capacity, node: Node, *, first: bool) -> str:
     if first:
         return (
-            f"{capacity.nodes} nodes of {node.instance} as planned, bought {capacity.purchase}, "
+            f"{marks.several(capacity.nodes, 'node')} of {node.instance} as planned, bought {capacity.purchase}, "
             f"{capacity.most_nodes} at most."
         )
     return f"Stands in where no {capacity.node.instance} is to be had: the same pods run on {node.instance}."

@@ -45,6 +45,8 @@ class Shape:
     memory_bytes: int
     claims: bool = False
     """Whether a driver hands out its devices by claim, and not the device plugin by count."""
+    huge_pages: bool = True
+    """Whether pods may ask for huge pages: nodes that stand have them, and Karpenter launches none for who asks."""
 
     @property
     def spans(self) -> bool:

@@ -31,9 +31,10 @@ def around(of: Serving) -> list[object]:
     return [*made, monitor, *_scaler(of), *gateway(of, answering)]
 
 
-def device_monitor(meta: Meta, vendor: str) -> PodMonitor:
-    """Prometheus reads what the chips do from their own exporter, wherever that runs."""
-    name, _, value = vendor_text(vendor, "monitor_label").partition("=")
+def device_monitor(meta: Meta, vendor: str, *, operated: bool = False) -> PodMonitor:
+    """Prometheus reads what the chips do from their own exporter, wherever that runs; `operated`: an operator's."""
+    label = vendor_text(vendor, "operated_monitor_label" if operated else "monitor_label")
+    name, _, value = label.partition("=")
     port, exporter = vendor_text(vendor, "monitor_port"), told(vendor_text(vendor, "monitor"), "title")
     return PodMonitor(
         meta=meta,

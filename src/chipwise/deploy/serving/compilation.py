@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from chipwise.deploy import marks
+from chipwise.deploy.asked.parameters import Parameters
 from chipwise.deploy.facts import number, text
 from chipwise.deploy.kinds.job import Job
-from chipwise.deploy.kinds.pod import Container, Place, Pod, Volume, variable
+from chipwise.deploy.kinds.pod import Container, Place, Pod, Volume, secret_variable, variable
 from chipwise.deploy.manifest import Meta
 from chipwise.deploy.nodes.shape import Shape, memory_text
 from chipwise.deploy.serving.launch import Launch
@@ -20,7 +21,7 @@ _ONLY_OF_SERVERS = frozenset({"port"})
 _RETRIES = 1
 
 
-def compilation_job(name: str, namespace: str | None, launch: Launch, shape: Shape, cache: Volume) -> Job:
+def compilation_job(name: str, parameters: Parameters, launch: Launch, shape: Shape, cache: Volume) -> Job:
     """The Job; `cache` is the volume that the replicas mount as well."""
     folder = f"{cache.mount}/{text('compile', 'cache')}"
     container = Container(
@@ -34,16 +35,18 @@ def compilation_job(name: str, namespace: str | None, launch: Launch, shape: Sha
             variable("NEURON_LOGICAL_NC_CONFIG", str(shape.node.lnc or 1), "as the replicas run"),
             variable("NEURON_LIBTORCH_REMOTE_CACHE", folder),
             variable("HF_HOME", cache.mount),
+            secret_variable("HF_TOKEN", parameters.secret, "token"),
         ),
         cpu=f"{number('compile', 'cpu'):g}",
         limits={"memory": memory_text(number("compile", "memory"))},
         volumes=(cache,),
     )
     return Job(
-        meta=Meta(name=f"{name}-compile", namespace=namespace, labels=marks.own_labels(f"{name}-compile")),
+        meta=Meta(name=f"{name}-compile", namespace=parameters.namespace, labels=marks.own_labels(f"{name}-compile")),
         pod=Pod(container=container, place=Place(instances=(), taint=None), restart="Never"),
         retries=_RETRIES,
-        about="Compiles the model on a CPU node; wait for it before you apply the replicas, or the first one compiles.",
+        about="Compiles the model on a CPU node with so much memory, which your cluster must have or launch; wait for "
+        "it before you apply the replicas, or the first one compiles.",
     )
 
 

@@ -148,21 +148,20 @@ def _bare(image: str, remarks: tuple[str, ...]) -> Launch:
 def _loaded(chosen: Chosen, parameters: Parameters, flags: EngineFlags) -> tuple[Settings, tuple[str, ...]]:
     """What the engine loads and how it gets to the plan's format: as stored, cast, quantised, or made beforehand."""
     wanted, stored = chosen.precision.weights, chosen.model.stored_format
-    given = parameters.checkpoint
-    if not given and not is_checkpoint(chosen.model.checkpoint):
-        remark = (
-            f"{CHECKPOINT} stands for {chosen.model.name}, which no engine finds by that name: --checkpoint names it"
-        )
-        return {"model": CHECKPOINT}, (remark,)
+    given, own = parameters.checkpoint, chosen.model.checkpoint
+    remarks: tuple[str, ...] = ()
+    if not given and not ("/" in own and is_checkpoint(own)):
+        own = CHECKPOINT
+        remarks = (f"{own} stands for {chosen.model.name}, which no engine finds by that name: --checkpoint names it",)
     casts = _casts(chosen) if "dtype" in flags.by_setting else {}
     if given or wanted == stored:
-        return {"model": given or chosen.model.checkpoint, **casts}, ()
+        return {"model": given or own, **casts}, remarks
     facts = format_facts(wanted)
     if facts.bits >= _SIXTEEN_BITS and "dtype" in flags.by_setting:
-        return {"model": chosen.model.checkpoint, **casts}, ()
+        return {"model": own, **casts}, remarks
     switch = f"quantize_{facts.family}"
     if switch in flags.by_setting:
-        return {"model": chosen.model.checkpoint, switch: True, **casts}, ()
+        return {"model": own, switch: True, **casts}, remarks
     remark = f"{CHECKPOINT} stands for {chosen.model.checkpoint} at {wanted}, made beforehand: --checkpoint names it"
     return {"model": CHECKPOINT, **casts}, (remark,)
 

@@ -94,10 +94,10 @@ def about_replicas(of: Serving, start: Startup) -> str:
     chosen, shape = of.chosen, of.shape
     nodes = f"{shape.pods_per_replica} nodes" if shape.spans else "one node"
     split = ", ".join(f"{axis}={getattr(chosen.split, axis)}" for axis in ("tp", "pp", "ep", "dp", "cp"))
+    devices = marks.several(chosen.devices_per_replica, "device")
     return (
-        f"{chosen.model.name} on {chosen.engine}: {chosen.replicas} replicas, each {chosen.devices_per_replica} "
-        f"devices ({split}) on {nodes} of {chosen.instance}; weights {chosen.precision.weights}, cache "
-        f"{chosen.precision.kv}.\n"
+        f"{chosen.model.name} on {chosen.engine}: {marks.several(chosen.replicas, 'replica')}, each {devices} "
+        f"({split}) on {nodes} of {chosen.instance}; weights {chosen.precision.weights}, cache {chosen.precision.kv}.\n"
         f"A replica is predicted to answer {math.ceil(start.start_s / 60)} minutes after its container starts."
     )
 

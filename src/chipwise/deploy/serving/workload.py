@@ -61,7 +61,7 @@ def _compilation(of: Serving, replica: Replica) -> list[object]:
     """Compilation beforehand needs a file system that both sides mount."""
     if of.chosen.engine != _COMPILES_ON_CPU or not of.cache_claim:
         return []
-    return [compilation_job(of.name, of.parameters.namespace, replica.launch, of.shape, cache_volume(of))]
+    return [compilation_job(of.name, of.parameters, replica.launch, of.shape, cache_volume(of))]
 
 
 def _remarks(of: Serving, replica: Replica) -> list[str]:

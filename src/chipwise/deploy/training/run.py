@@ -100,8 +100,9 @@ def _about(of: Training) -> str:
     chosen, run = of.chosen, of.run
     split = ", ".join(f"{axis}={getattr(chosen.split, axis)}" for axis in ("tp", "pp", "ep", "dp", "cp"))
     return (
-        f"{run.method} of {chosen.model.name} with {chosen.engine} on {of.nodes} nodes of {chosen.instance}, "
-        f"{of.shape.devices_per_pod} ranks each ({split}); about {show_seconds(run.duration_s)}."
+        f"{run.method} of {chosen.model.name} with {chosen.engine} on {marks.several(of.nodes, 'node')} of "
+        f"{chosen.instance}, {marks.several(of.shape.devices_per_pod, 'rank')} each ({split}); "
+        f"about {show_seconds(run.duration_s)}."
     )
 
 

@@ -30,13 +30,15 @@ def _on_nodes(parameters: Parameters, shape: Shape, sharing: Sharing | None) -> 
     if parameters.target == "auto-mode":
         yield vendor_text(shape.node.vendor, "monitor")
         return
-    if sharing is not None and sharing.profile:
-        yield "gpu-operator"
+    sliced = sharing is not None and sharing.profile is not None
+    if sliced:
+        yield "gpu-operator"  # which brings the plugin and the monitor
     if shape.claims:
         yield vendor_text(shape.node.vendor, "driver")
-    elif sharing is None or not sharing.profile:
+    elif not sliced:
         yield vendor_text(shape.node.vendor, "plugin")
-    yield vendor_text(shape.node.vendor, "monitor")
+    if not sliced:
+        yield vendor_text(shape.node.vendor, "monitor")
     if shape.efa and parameters.target == "karpenter":
         yield "efa-dra" if shape.claims else "efa-plugin"
 

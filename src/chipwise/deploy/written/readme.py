@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from chipwise.deploy import marks
 from chipwise.deploy.asked.chosen import Chosen
 from chipwise.deploy.asked.parameters import Parameters
 from chipwise.deploy.facts import number, told
@@ -46,7 +47,8 @@ def _head(of: Told) -> Iterator[str]:
     yield ""
     yield f"Option {chosen.rank} of a plan with facts of {chosen.facts_as_of}, by chipwise deploy. Nothing was applied."
     yield ""
-    yield f"- {chosen.replicas} replicas of {chosen.devices_per_replica} devices each: {split}"
+    devices = marks.several(chosen.devices_per_replica, "device")
+    yield f"- {marks.several(chosen.replicas, 'replica')} of {devices}: {split}"
     yield f"- weights {chosen.precision.weights}, cache {chosen.precision.kv}, computed in {chosen.precision.compute}"
     yield f"- engine {' '.join(filter(None, [chosen.engine, chosen.engine_version]))}"
     yield ""
@@ -61,10 +63,19 @@ def _install(of: Told) -> Iterator[str]:
     for component in of.components:
         title, version = told(component, "title") or component, told(component, "version")
         yield f"- {title}{f' {version}' if version else ''}"
-        command = told(component, "install")
+        command = _command(of, component)
         if command:
             yield f"  `{command}`"
     yield ""
+
+
+def _command(of: Told, component: str) -> str:
+    """What installs a component; a device plugin that the files configure is told of its configuration."""
+    command = told(component, "install") or ""
+    configured = any(f"name: {of.name}-plugin" in file.text for file in of.files)
+    more = told(component, "config") if configured else None
+    words = " ".join(filter(None, [command, more]))
+    return words.replace("{cluster}", of.parameters.cluster).replace("{name}", of.name)
 
 
 def _files(of: Told) -> Iterator[str]:
@@ -88,6 +99,8 @@ def apply_commands(of: Told) -> Iterator[str]:
     """The commands, in order."""
     if of.parameters.form == "kustomize":
         yield from _nodegroups(of, "create")
+        if secret := list(_secret(of)):
+            yield from (f"kubectl create namespace {of.parameters.namespace}", *secret)
         trial = any("overlays/trial" in file.path for file in of.files)
         yield "kubectl apply -k overlays/production" + ("   # or overlays/trial: one replica" if trial else "")
         return
@@ -95,18 +108,42 @@ def apply_commands(of: Told) -> Iterator[str]:
         if folder == "capacity" and of.parameters.target == "eksctl":
             yield from _nodegroups(of, "create")
         else:
+            yield from _compiled(of, folder)
             yield f"kubectl apply -f {folder}/"
+        if folder == "setup":
+            yield from _secret(of)
     if of.parameters.form == "helm":
         chart, repository = told("production-stack", "chart") or "", told("production-stack", "repository")
         yield f"helm repo add {chart.partition('/')[0]} {repository}"
         yield f"helm upgrade --install {of.name} {chart} --namespace {of.parameters.namespace} -f values.yaml"
 
 
+def _compiled(of: Told, folder: str) -> Iterator[str]:
+    """The Job that must be over before what stands beside it is applied."""
+    for file in of.files:
+        if file.kind == "Job" and file.path.startswith(f"{folder}/"):
+            longest = f"{int(number('startup', 'compile_floor') * number('startup', 'margin'))}s"
+            yield f"kubectl apply -f {file.path}"
+            yield (
+                f"kubectl -n {of.parameters.namespace} wait --for=condition=complete --timeout={longest} "
+                f"job/{of.name}-compile"
+            )
+
+
+def _secret(of: Told) -> Iterator[str]:
+    """The Secret that pods read a token from, where any does."""
+    if any("secretKeyRef:" in file.text or "hf_token:" in file.text for file in of.files):
+        yield (
+            f"kubectl -n {of.parameters.namespace} create secret generic {of.parameters.secret} "
+            "--from-literal=token=YOUR_TOKEN   # for a gated or private model"
+        )
+
+
 def _nodegroups(of: Told, verb: str) -> Iterator[str]:
     if of.parameters.target == "eksctl":
-        approve = " --approve" if verb == "delete" else ""
+        more = " --approve" if verb == "delete" else f" {told('eksctl', 'create_flags')}"
         paths = [file.path for file in of.files if file.kind == "ClusterConfig"]
-        yield from (f"eksctl {verb} nodegroup -f {path}{approve}" for path in paths)
+        yield from (f"eksctl {verb} nodegroup -f {path}{more}" for path in paths)
 
 
 def _folders(files: Iterable[File]) -> list[str]:

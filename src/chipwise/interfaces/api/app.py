@@ -14,9 +14,10 @@ from starlette.exceptions import HTTPException
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.interfaces.api import openapi
 from chipwise.interfaces.api.desk import Answered, BusyError, Desk, LeftError, SlowError, etag
-from chipwise.interfaces.api.guard import BodyTooLongError, Guard
+from chipwise.interfaces.api.forms import EVENTS, JSON, ZIP, followed, form_of, zipped
+from chipwise.interfaces.api.guard import BodyTooLongError, BodyTooSlowError, Guard
 from chipwise.interfaces.api.meter import Figures, Meter
-from chipwise.interfaces.api.problems import limited, of_error, problem
+from chipwise.interfaces.api.problems import busy, limited, of_error, problem, slow
 from chipwise.interfaces.api.settings import Settings, checked
 from chipwise.interfaces.verbs import PUBLISHED
 
@@ -62,11 +63,11 @@ def _publish(app: FastAPI, desk: Desk, verb: str) -> None:
 
     async def got(request: Request) -> Response:
         body = query_body(request.query_params.multi_items())
-        tag = etag(verb, body)
-        if tag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers={"etag": tag})
+        form, tag = form_of(request, verb), etag(verb, body)
+        if form == JSON and tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers={"etag": tag, "vary": "accept"})
         response = await _answered(request, desk, verb, body)
-        if response.status_code == 200:
+        if form == JSON:
             response.headers["etag"] = tag
             response.headers["cache-control"] = "private, no-cache"
         return response
@@ -79,8 +80,14 @@ def _publish(app: FastAPI, desk: Desk, verb: str) -> None:
 
 
 async def _answered(request: Request, desk: Desk, verb: str, body: Mapping[str, Any]) -> Response:
+    form = form_of(request, verb)
+    if form == EVENTS:
+        return followed(desk, verb, body)
     answered = await desk.answer(verb, body, request.is_disconnected)
-    return Response(answered.body, media_type="application/json", headers=_exit(answered))
+    headers = {**_exit(answered), "vary": "accept"}
+    if form == ZIP:
+        return Response(zipped(answered.reply.content), media_type=ZIP, headers=headers)
+    return Response(answered.body, media_type=JSON, headers=headers)
 
 
 def _exit(answered: Answered) -> dict[str, str]:
@@ -153,8 +160,11 @@ def _explain_failures(app: FastAPI) -> None:
         ChipwiseError: lambda _, error: of_error(cast("ChipwiseError", error)),
         HTTPException: lambda request, error: _unrouted(request, cast("HTTPException", error)),
         BodyTooLongError: lambda *_: limited(413, "the body is too long", why="its size is bounded", fix="send less"),
-        BusyError: lambda *_: limited(503, "too many questions wait", why="they are bounded", fix="try again"),
-        SlowError: lambda *_: limited(503, "the answer took too long", why="its time is bounded", fix="ask for less"),
+        BodyTooSlowError: lambda *_: limited(
+            408, "the body is too slow", why="its time is bounded", fix="send it at once"
+        ),
+        BusyError: lambda *_: busy(),
+        SlowError: lambda *_: slow(),
         LeftError: lambda *_: Response(status_code=_LEFT),
     }
     for kind, handler in handlers.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from chipwise.interfaces.api.settings import Settings
@@ -18,6 +20,10 @@ from chipwise.interfaces.verbs import Reply, ask
 
 Gone = Callable[[], Awaitable[bool]]
 """Whether the one who asked has left."""
+Say = Callable[[str], None]
+"""Hears, in the event loop, how far an answer is."""
+LOOKS_S = 0.25
+"""How often it is looked whether the one who asked is still there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,7 @@ class SlowError(Exception):
 
 
 class LeftError(Exception):
-    """The one who asked left before the question's turn came."""
+    """The one who asked left before the answer."""
 
 
 class Desk:
@@ -49,8 +55,8 @@ class Desk:
         self._turns: anyio.CapacityLimiter | None = None
         self.waiting = 0
 
-    async def answer(self, verb: str, body: Mapping[str, Any], gone: Gone) -> Answered:
-        """The answer, kept or computed.
+    async def answer(self, verb: str, body: Mapping[str, Any], gone: Gone, say: Say | None = None) -> Answered:
+        """The answer, kept or computed; who follows it with `say` may wait longer.
 
         Raises:
             ChipwiseError: the verb's.
@@ -65,7 +71,10 @@ class Desk:
             raise BusyError
         self.waiting += 1
         try:
-            answered = await self._computed(verb, body, gone)
+            with anyio.fail_after(self._settings.followed_s if say else self._settings.wait_s):
+                answered = await self._in_turn(_Asking(verb, body, say), gone)
+        except TimeoutError as error:
+            raise SlowError from error
         finally:
             self.waiting -= 1
         self._kept[key] = answered
@@ -73,22 +82,83 @@ class Desk:
             self._kept.popitem(last=False)
         return answered
 
-    async def _computed(self, verb: str, body: Mapping[str, Any], gone: Gone) -> Answered:
-        if self._turns is None:
-            self._turns = anyio.CapacityLimiter(self._settings.at_once)
+    async def _in_turn(self, asking: _Asking, gone: Gone) -> Answered:
+        """The answer of a thread, given up once nobody waits for it; its turn is over when the thread is."""
+        turns = self._turns = self._turns or anyio.CapacityLimiter(self._settings.at_once)
+        await turns.acquire_on_behalf_of(asking)
         try:
-            with anyio.fail_after(self._settings.wait_s):
-                async with self._turns:
-                    if await gone():
-                        raise LeftError
-                    return await anyio.to_thread.run_sync(self._asked, verb, body, abandon_on_cancel=True)
-        except TimeoutError as error:
-            raise SlowError from error
+            if await gone():
+                raise LeftError
+            return await self._watched(asking, gone, turns)
+        finally:
+            if asking.end():
+                turns.release_on_behalf_of(asking)
 
-    def _asked(self, verb: str, body: Mapping[str, Any]) -> Answered:
-        reply = ask(verb, body, self._settings.leave)
-        text = json.dumps(reply.content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return Answered(reply=reply, body=text.encode())
+    async def _watched(self, asking: _Asking, gone: Gone, turns: anyio.CapacityLimiter) -> Answered:
+        async def look() -> None:
+            while not await gone():  # noqa: ASYNC110 # a server tells it to those who ask, not by an event
+                await anyio.sleep(LOOKS_S)
+            group.cancel_scope.cancel()
+
+        answered: Answered | None = None
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(look)
+                answered = await anyio.to_thread.run_sync(self._work, asking, turns, abandon_on_cancel=True)
+                group.cancel_scope.cancel()
+        except ExceptionGroup as failed:  # the group wraps what the thread raised
+            raise failed.exceptions[0] from None
+        if answered is None:
+            raise LeftError
+        return answered
+
+    def _work(self, asking: _Asking, turns: anyio.CapacityLimiter) -> Answered:
+        asking.begin()
+        try:
+            reply = ask(asking.verb, asking.body, self._settings.leave, asking.hear)
+            text = json.dumps(reply.content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            return Answered(reply=reply, body=text.encode())
+        finally:
+            anyio.from_thread.run_sync(turns.release_on_behalf_of, asking)
+
+
+class _Asking:
+    """A question in work. Once it is over nobody waits for it: what reports how far it is stops there."""
+
+    def __init__(self, verb: str, body: Mapping[str, Any], say: Say | None) -> None:
+        self.verb = verb
+        self.body = body
+        self._say = say
+        self._lock = threading.Lock()
+        self._begun = self._over = False
+
+    def begin(self) -> None:
+        """A thread takes it; its turn then lasts as long as the thread.
+
+        Raises:
+            LeftError: it was over before.
+        """
+        with self._lock:
+            if self._over:
+                raise LeftError
+            self._begun = True
+
+    def end(self) -> bool:
+        """It is over; whether no thread ever took it."""
+        with self._lock:
+            self._over = True
+            return not self._begun
+
+    def hear(self, words: str) -> None:
+        """Hand words of progress on, out of the thread.
+
+        Raises:
+            LeftError: nobody waits any more.
+        """
+        if self._over:
+            raise LeftError
+        if self._say is not None:
+            anyio.from_thread.run_sync(self._say, words)
 
 
 def question_key(verb: str, body: Mapping[str, Any]) -> str:

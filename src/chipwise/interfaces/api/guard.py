@@ -13,6 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import anyio
+
 from chipwise.interfaces.api.problems import problem
 from chipwise.interfaces.api.settings import NAMES_OF_LOOPBACK
 
@@ -62,21 +64,21 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, _with_headers(send))
             return
-        body = _Bounded(receive, self._settings.most_bytes)
+        body = _Bounded(receive, self._settings.most_bytes, self._settings.body_s)
         await self._app(scope, body.receive, _with_headers(send))
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if _host(headers.get(b"host", "")) not in self._hosts:
             return problem(400, "access", "unknown host", why="this server has another name", fix="use its own name")
+        wait_s = self._rates.wait_s(str((scope.get("client") or ("",))[0]))
+        if wait_s > 0:  # before the token, so that none can be guessed at leisure
+            again = {"retry-after": str(int(wait_s) + 1)}
+            return problem(429, "limit", "too many requests", why="the rate is bounded", fix="wait", headers=again)
         if scope["path"] not in OPEN and not self._let_in(headers.get(b"authorization", "")):
             wanted = {"www-authenticate": 'Basic realm="chipwise", Bearer realm="chipwise"'}
             fix = "send Authorization: Bearer TOKEN"
             return problem(401, "access", "no token, or a wrong one", why="it is asked for", fix=fix, headers=wanted)
-        wait_s = self._rates.wait_s(str((scope.get("client") or ("",))[0]))
-        if wait_s > 0:
-            again = {"retry-after": str(int(wait_s) + 1)}
-            return problem(429, "limit", "too many requests", why="the rate is bounded", fix="wait", headers=again)
         return _too_long(headers.get(b"content-length"), self._settings.most_bytes)
 
     def _let_in(self, authorization: str) -> bool:
@@ -121,16 +123,29 @@ class BodyTooLongError(Exception):
     """A body that stated no length went on beyond the bound."""
 
 
-class _Bounded:
-    """A body that may not go on for ever."""
+class BodyTooSlowError(Exception):
+    """A body did not come whole within the seconds allowed."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
+
+class _Bounded:
+    """A body that may not go on for ever, neither in bytes nor in time."""
+
+    def __init__(self, receive: Receive, most: int, most_s: float) -> None:
         self._receive = receive
         self._left = most
+        self._until_s = anyio.current_time() + most_s
+        self._whole = False
 
     async def receive(self) -> Message:
-        """The next part of the body."""
-        message = await self._receive()
+        """The next part of the body; once it is whole, that the one who asked has left."""
+        if self._whole:
+            return await self._receive()
+        try:
+            with anyio.fail_after(self._until_s - anyio.current_time()):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise BodyTooSlowError from error
+        self._whole = not message.get("more_body", False)
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise BodyTooLongError

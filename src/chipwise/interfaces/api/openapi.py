@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from chipwise.interfaces.api.forms import EVENTS, ZIP, ZIPPED
 from chipwise.interfaces.cli.flags import Flag
-from chipwise.interfaces.verbs import CONFIG, NAMES_MODELS, PUBLISHED, TOUCHES_FILES, command_of
+from chipwise.interfaces.sent import CONFIG
+from chipwise.interfaces.verbs import ALWAYS, NAMES_MODELS, PUBLISHED, TOUCHES_FILES, command_of, sent_with
 from chipwise.report.schema import schema
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -19,7 +21,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "plot": {"kind": "latency", "model": "llama-3.1-8b", "users": 8, "only": "g6e.xlarge"},
     "catalog/show": {"name": "p5en.48xlarge"},
     "guide/show": {"section": "8.1"},
+    "deploy/lint": {
+        "manifests": {"service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: vllm}\n"},
+    },
+    "guide/check": {"only": ["8.1*"]},
+    "guide/ask": {"answers": {"model": "llama-3.1-8b", "work": "serving"}},
     "explain": {"term": "ttft"},
+    "schema": {"name": "plan"},
 }
 """One question a verb; the tests ask them."""
 
@@ -31,7 +39,7 @@ def operation(verb: str) -> dict[str, Any]:
         "summary": verb,
         "description": command.help or "",
         "responses": {
-            "200": {"description": "The answer, as the command prints it.", "content": _json(_answer(verb))},
+            "200": {"description": "The answer, as the command prints it.", "content": _forms(verb)},
             "304": {"description": "The facts and the question are those of the entity tag sent."},
             "default": {"description": "No answer.", "content": {"application/problem+json": {"schema": _PROBLEM}}},
         },
@@ -54,13 +62,13 @@ _PROBLEM = {
 }
 
 
-def _json(content: dict[str, Any]) -> dict[str, Any]:
-    return {"application/json": {"schema": content}}
-
-
-def _answer(verb: str) -> dict[str, Any]:
+def _forms(verb: str) -> dict[str, Any]:
+    """JSON; events for one who asks for them; a zip of the files of manifests."""
     named = [{"$ref": f"#/components/schemas/{name}"} for name in PUBLISHED[verb]]
-    return {"anyOf": named} if named else {"type": "object"}
+    answer = {"anyOf": named} if named else {"type": "object"}
+    events = {"type": "string", "description": "progress with words; then answer, or problem."}
+    files = {ZIP: {"schema": {"type": "string", "format": "binary"}}} if verb in ZIPPED else {}
+    return {"application/json": {"schema": answer}, EVENTS: {"schema": events}, **files}
 
 
 def body_of(verb: str) -> dict[str, Any]:
@@ -73,35 +81,42 @@ def body_of(verb: str) -> dict[str, Any]:
 
 
 def parameters_of(verb: str) -> list[dict[str, Any]]:
-    """The same as parameters of a query."""
+    """The same as parameters of a query; what is sent along is a text there, as it stands or packed."""
     fields = body_schema(verb)
     example = EXAMPLES.get(verb, {})
+    sent = sent_with(verb)
+    words = f"{sent.about} As JSON, or deflated and in base64url." if sent else ""
+    as_text = {sent.name: {"type": "string", "description": words}} if sent else {}
     return [
         {
             "name": name,
             "in": "query",
             "required": name in fields["required"],
-            "schema": one,
-            **({"example": example[name]} if name in example else {}),
+            "schema": as_text.get(name, one),
+            **({"example": example[name]} if name in example and name not in as_text else {}),
         }
         for name, one in fields["properties"].items()
-        if name != CONFIG
     ]
 
 
 def body_schema(verb: str) -> dict[str, Any]:
     """The JSON Schema of a body; what names a file of the server is left out, as most servers refuse it."""
-    command = command_of(verb)
-    places = {place.field: {"type": "string", "minLength": 1, "description": "MODEL"} for place in command.places}
-    flags = {flag.name.lstrip("-"): _flag(flag) for flag in command.flags if flag.key not in TOUCHES_FILES}
-    required = [place.field for place in command.places if place.required and place.field not in NAMES_MODELS]
-    named = NAMES_MODELS & {*places, *flags}
-    config = {CONFIG: {"type": "object", "description": "The content of a config.json, in place of model."}}
+    command, sent = command_of(verb), sent_with(verb)
+    instead = {sent.field} if sent and sent is not CONFIG else set()
+    hidden = TOUCHES_FILES | instead | ALWAYS.get(verb, {}).keys()
+    places = {
+        place.field: {"type": "string", "minLength": 1, "description": place.field.upper()}
+        for place in command.places
+        if place.field not in hidden
+    }
+    flags = {flag.name.lstrip("-"): _flag(flag) for flag in command.flags if flag.key not in hidden}
+    required = [one.field for one in command.places if one.required and one.field in places.keys() - NAMES_MODELS]
+    along = {sent.name: {"type": "object", "description": sent.about}} if sent else {}
     return {
         "type": "object",
         "additionalProperties": False,
-        "required": required,
-        "properties": {**places, **flags, **(config if named else {})},
+        "required": [*required, *(along if instead else ())],
+        "properties": {**places, **flags, **along},
     }
 
 

@@ -43,3 +43,15 @@ def limited(status: int, what: str, *, why: str, fix: str) -> JSONResponse:
     """A bound of the server was met; 503 and 429 say when to come again."""
     again = {"retry-after": "1"} if status != 413 else None
     return problem(status, "limit", what, why=why, fix=fix, headers=again)
+
+
+def busy() -> JSONResponse:
+    """So many questions wait that no more are taken."""
+    return limited(503, "too many questions wait", why="they are bounded", fix="try again")
+
+
+def slow() -> JSONResponse:
+    """An answer took longer than is waited."""
+    return limited(
+        503, "the answer took too long", why="its time is bounded", fix="ask for less, or follow it by events"
+    )

@@ -17,7 +17,8 @@ class Settings:
     """A server's settings; what is left out is the careful choice.
 
     `hosts` are the names it answers to beside those of the loopback; `rate_per_minute` bounds the questions of one
-    address, `at_once` those that compute together, `most_bytes` a body, `wait_s` an answer, `kept` the cache.
+    address, `at_once` those that compute together, `waiting` those that wait, `most_bytes` and `body_s` a body,
+    `wait_s` an answer, `followed_s` one whose progress is followed, `kept` the cache.
     """
 
     host: str = LOOPBACK
@@ -29,7 +30,9 @@ class Settings:
     at_once: int = 2
     waiting: int = 64
     most_bytes: int = 1_000_000
+    body_s: float = 20.0
     wait_s: float = 30.0
+    followed_s: float = 900.0
     kept: int = 256
 
 

@@ -78,6 +78,15 @@ class Output:
 
             write(text(document, width=width(), color=colored(asked=self.color)))
 
+    def emit_data(self, content: Mapping[str, Any]) -> None:
+        """Print what is JSON in every format."""
+        self.before()
+        write(json_text(content))
+
+    def tell(self, words: str) -> None:
+        """Words to the person beside the answer, on stderr."""
+        click.echo(words, err=True)
+
 
 def options(*, short: str = "-o") -> list[click.Parameter]:
     """The flags every answering command has; `short` is that of `--format`, none where -o names a folder."""

@@ -153,7 +153,7 @@ def plan_of(answers: Mapping[str, str], models: str | None, output: Output) -> i
     flags = plan_flags(answers)
     fields = {"model": answers["model"], **_fields(flags), **({"models": models} if models else {})}
     request = build(Request, fields)
-    click.echo(_summary(answers, flags, output), err=True)
+    output.tell(_summary(answers, flags, output))
     advice = advise(request)
     output.emit(advice, "plan")
     return 0 if advice.options else 1

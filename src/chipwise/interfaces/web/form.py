@@ -31,8 +31,8 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
 """Where a slider stops; the field beside it takes any value."""
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "What it must do": ("for", "goal"),
-    "Load": ("users", "rate", "throughput", "isl", "osl", "context"),
-    "Bars": ("ttft-p99", "tpot-p99"),
+    "How much": ("users", "rate", "throughput", "isl", "osl", "context"),
+    "How fast it must be": ("ttft-p99", "tpot-p99"),
     "A training run": ("tokens", "deadline", "budget"),
     "What may be bought": ("region", "vendor", "purchase", "min-precision", "isolation", "ha"),
 }
@@ -70,6 +70,17 @@ def groups(said: Mapping[str, Any], workload: Mapping[str, Any] | None) -> Itera
         yield title, [_field(flags[name], name, said, workload or {}) for name in names]
 
 
+_COMPARED = ("users", "context", "ttft-p99", "tpot-p99", "vendor", "purchase", "region", "min-precision")
+"""What is most often changed between two scenarios."""
+
+
+def compared(said: Mapping[str, Any], workload: Mapping[str, Any] | None) -> list[Field]:
+    """The fields in which two scenarios are compared."""
+    flags = {flag.name.lstrip("-"): flag for flag in command_of("plan").flags}
+    fields = (_field(flags[name], name, said, workload or {}) for name in _COMPARED)
+    return [dataclasses.replace(one, steps=()) for one in fields]
+
+
 def _field(flag: Any, name: str, said: Mapping[str, Any], workload: Mapping[str, Any]) -> Field:
     value = said.get(name, "")
     used = workload.get(_SERVED.get(name, name), workload.get(name.replace("-", "_"), {}))
@@ -90,6 +101,8 @@ def _shown(name: str, value: Any) -> str:
         return ""
     if isinstance(value, list):
         return ",".join(map(str, value))
+    if name in _UNITS and 0 < value < 1:
+        return f"{1000 * value:g}ms"
     return f"{value:g}{_UNITS.get(name, '')}" if isinstance(value, int | float) else str(value)
 
 

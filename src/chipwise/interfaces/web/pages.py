@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
+from starlette.middleware.gzip import GZipMiddleware
 
 from chipwise.errors import ChipwiseError
 from chipwise.interfaces.api.app import create_app, query_body
+from chipwise.interfaces.api.forms import ZIP, zipped
 from chipwise.interfaces.cli.commands.plot import KINDS, drawing
 from chipwise.interfaces.lookups import list_models
-from chipwise.interfaces.web.form import groups
+from chipwise.interfaces.web.changes import changed
+from chipwise.interfaces.web.documents import document_of
+from chipwise.interfaces.web.exports import EXPORTS
+from chipwise.interfaces.web.form import compared, groups
 from chipwise.interfaces.web.walk import next_step
 from chipwise.report import html
+from chipwise.report.plan import figures_of, headline
 
 if TYPE_CHECKING:
     from chipwise.interfaces.api.desk import Desk
     from chipwise.interfaces.api.settings import Settings
 
 STATIC = {"page.js": "text/javascript", "page.css": "text/css", "app.css": "text/css", "icon.svg": "image/svg+xml"}
+TRIES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Chat with Llama 3.3 70B, 64 people at once", {"model": "llama-3.3-70b", "for": "chat", "users": 64}),
+    (
+        "Answers from documents (RAG), Llama 3.1 8B, 20 at once",
+        {"model": "llama-3.1-8b", "for": "rag", "users": 20},
+    ),
+    ("Summarise in batches, the cheapest way", {"model": "llama-3.1-8b", "for": "batch", "goal": "cost"}),
+    ("Fine-tune Llama 3.1 8B with LoRA within three days", {"model": "llama-3.1-8b", "for": "lora", "deadline": "3d"}),
+)
+"""Questions that somebody who comes for the first time can ask with one click."""
+LEAST_PACKED = 2000
+"""Bytes from which a response is compressed for those who take it so."""
 Body = Mapping[str, Any]
 Page = Callable[[Request], Awaitable[Response]]
 
@@ -38,6 +56,7 @@ def create_site(settings: Settings) -> FastAPI:
         InputError: the settings may not be served.
     """
     app = create_app(settings)
+    app.add_middleware(GZipMiddleware, minimum_size=LEAST_PACKED, compresslevel=5)
     _add_pages(app, app.state.desk)
     return app
 
@@ -57,6 +76,8 @@ def _add_pages(app: FastAPI, desk: Desk) -> None:
         "/guide": made.guide,
         "/guide/{section}": made.guide,
         "/errata": made.errata,
+        "/accuracy": made.accuracy,
+        "/export.zip": made.manifests,
         "/export.{form}": made.export,
         "/plot/{kind}.svg": made.plot,
         "/static/{name}": made.static,
@@ -114,7 +135,9 @@ class _Pages:
                 plan = (await self._asked(request, "plan", body)).content
             except ChipwiseError as error:
                 problem = error
-        return {"plan": plan, "error": problem, "groups": list(groups(body, plan["workload"] if plan else None))}
+        workload = plan["workload"] if plan else None
+        asked = bool(plan or problem)
+        return {"plan": plan, "error": problem, "asked": asked, "tries": TRIES, "groups": list(groups(body, workload))}
 
     async def start(self, request: Request) -> Response:
         """The form, and under it the answer."""
@@ -141,16 +164,37 @@ class _Pages:
         return Response(drawing(request.path_params["kind"], content), media_type="image/svg+xml")
 
     async def why(self, request: Request) -> Response:
-        """Where one size stands, and what would make it do."""
-        return await self._document(request, "why", question_of(request), "start")
+        """Where one size stands, what would make it do, and each such change as a question to take."""
+        body = question_of(request)
+        try:
+            content = (await self._asked(request, "why", body)).content
+        except ChipwiseError as error:
+            return self._page("document.html", status=404, title="why", content="", error=error)
+        question = {name: value for name, value in body.items() if name != "instance"}
+        takes = [(one["change"], changed(question, content, one)) for one in content["would_change_it"]]
+        drawn = _marked(html.html(document_of("why", content)))
+        return self._page("why.html", body=question, content=content, drawn=drawn, takes=takes)
 
     async def versus(self, request: Request) -> Response:
-        """Two questions side by side: `a` and `b` are the queries of each."""
+        """Two questions side by side: `a` and `b` are the queries of each; `side` says which one the form changes."""
+        given = request.query_params
+        bodies = {name: query_body(_parsed(given.get(name, ""))) for name in ("a", "b")}
+        side = given.get("side", "")
+        if side in bodies:
+            said = {name: value for name, value in question_of(request).items() if name not in {"a", "b", "side"}}
+            shown = {"model", *(field.name for field in compared({}, None))}
+            kept = {name: value for name, value in bodies[side].items() if name not in shown}
+            if "model" in said:
+                kept.pop("config", None)
+            bodies[side] = {**kept, **said}
+            address = query({name: query(body) for name, body in bodies.items()})
+            return RedirectResponse(f"/versus?{address}", status_code=303)
         sides = []
-        for name in ("a", "b"):
-            body = query_body(_parsed(request.query_params.get(name, "")))
-            sides.append({"name": name.upper(), "body": body, **await self._plan(request, body)})
-        return self._page("versus.html", sides=sides)
+        for name, body in bodies.items():
+            found = await self._plan(request, body)
+            workload = found["plan"]["workload"] if found["plan"] else None
+            sides.append({"name": name.upper(), "body": body, "fields": list(compared(body, workload)), **found})
+        return self._page("versus.html", sides=sides, rows=_firsts(sides))
 
     async def walk(self, request: Request) -> Response:
         """The guide's flows as questions, with the flow drawn and the way taken lit."""
@@ -164,34 +208,46 @@ class _Pages:
 
     async def thing(self, request: Request) -> Response:
         """Every fact of one size or chip with its source."""
-        return await self._document(request, "catalog/show", {"name": request.path_params["name"]}, "catalog")
+        return await self._document(request, "catalog/show", {"name": request.path_params["name"]})
 
     async def guide(self, request: Request) -> Response:
         """A section of the guide."""
         section = request.path_params.get("section")
-        return await self._document(request, "guide/show", {"section": section} if section else {}, "guide")
+        return await self._document(request, "guide/show", {"section": section} if section else {})
 
     async def errata(self, request: Request) -> Response:
         """Where the guide is wrong."""
-        return await self._document(request, "guide/errata", {}, "guide")
+        return await self._document(request, "guide/errata", {})
 
-    async def _document(self, request: Request, verb: str, body: Body, place: str) -> Response:
+    async def accuracy(self, request: Request) -> Response:
+        """How far off the predictions are, as `make docs` last wrote it."""
+        del request
+        return self._page("accuracy.html", page=_accuracy())
+
+    async def _document(self, request: Request, verb: str, body: Body) -> Response:
         try:
             reply = await self._asked(request, verb, body)
         except ChipwiseError as error:
-            return self._page("document.html", status=404, place=place, title=verb, content="", error=error)
+            return self._page("document.html", status=404, title=verb, content="", error=error)
         content = _marked(html.html(document_of(reply.page, reply.content)))
-        return self._page("document.html", place=place, title=verb, content=content, error=None)
+        return self._page("document.html", title=verb, content=content, error=None)
 
     async def export(self, request: Request) -> Response:
         """The answer as a file to keep."""
         form, body = request.path_params["form"], question_of(request)
+        if form not in EXPORTS:
+            return PlainTextResponse(f"no form {form}: one of {', '.join(EXPORTS)}, zip", status_code=404)
         content = (await self._asked(request, "plan", body)).content
-        if form not in _EXPORTS:
-            return PlainTextResponse(f"no form {form}: one of {', '.join(_EXPORTS)}", status_code=404)
-        kind, write = _EXPORTS[form]
-        named = {"content-disposition": f'attachment; filename="chipwise-plan.{form}"'}
-        return Response(write(content), media_type=kind, headers=named)
+        kind, write = EXPORTS[form]
+        return Response(write(content), media_type=kind, headers=_named(f"chipwise-plan.{form}"))
+
+    async def manifests(self, request: Request) -> Response:
+        """The manifests of an option of the answer, as files in a zip."""
+        body = question_of(request)
+        fields: dict[str, Any] = {name: body.pop(name) for name in ("option", "target") if name in body}
+        plan = (await self._asked(request, "plan", body)).content
+        content = (await self._asked(request, "deploy", {**fields, "plan": plan})).content
+        return Response(zipped(content), media_type=ZIP, headers=_named("chipwise-manifests.zip"))
 
     async def static(self, request: Request) -> Response:
         """Styles and the one script, as they lie in the package."""
@@ -207,17 +263,30 @@ def _marked(drawn: str) -> Markup:
     return Markup(drawn)  # noqa: S704 # made by report.html and report.drawings, whose tests feed them hostile texts
 
 
+def _named(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}"'}
+
+
+@cache
+def _accuracy() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((files(__package__) / "data" / "accuracy.json").read_text("utf-8"))
+    return read
+
+
+def _firsts(sides: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """The first option of each side, figure by figure; nothing where a side has none."""
+    if not all(side["plan"] and side["plan"]["options"] for side in sides):
+        return []
+    firsts = [figures_of(side["plan"]["options"][0]) for side in sides]
+    return [
+        (label, [one.get(label, "") for one in firsts]) for label in dict.fromkeys(k for one in firsts for k in one)
+    ]
+
+
 def _parsed(text: str) -> list[tuple[str, str]]:
     from urllib.parse import parse_qsl
 
     return [(name, value) for name, value in parse_qsl(text) if value.strip()]
-
-
-def document_of(page: str, content: Mapping[str, Any]) -> Any:
-    """The page of that name, as the command line prints it."""
-    from importlib import import_module
-
-    return getattr(import_module(f"chipwise.report.{page.partition('_')[0]}"), f"{page}_page")(content)
 
 
 def _blocks(*names: str) -> Callable[..., Markup]:
@@ -234,7 +303,12 @@ def _blocks(*names: str) -> Callable[..., Markup]:
     return made
 
 
+def _headline(option: Body) -> Markup:
+    return _marked(html.inline(headline(option)))
+
+
 _SHOWN: Mapping[str, Any] = {
+    "headline": _headline,
     "summary": _blocks("plan", "summary_blocks"),
     "option_blocks": _blocks("option", "option_blocks"),
     "also_blocks": _blocks("others", "also_feasible"),
@@ -243,48 +317,4 @@ _SHOWN: Mapping[str, Any] = {
     "needed_blocks": _blocks("others", "gpu_needed"),
     "benchmark_blocks": _blocks("others", "benchmark"),
     "warning_blocks": _blocks("others", "warnings"),
-}
-
-
-def _json(content: Mapping[str, Any]) -> str:
-    import json
-
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _markdown(content: Mapping[str, Any]) -> str:
-    from chipwise.report.markdown import markdown
-
-    return markdown(document_of("plan", content))
-
-
-def _html(content: Mapping[str, Any]) -> str:
-    return html.file("chipwise plan", html.html(document_of("plan", content)))
-
-
-def _csv(content: Mapping[str, Any]) -> str:
-    """Every size with where it stands and why."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(("instance", "stands_in", "instances", "usd_per_hour", "ttft_p99_s", "tpot_p99_s", "why"))
-    for option in content["options"]:
-        spread, price = option["latency"] or {}, option["cost"]["usd_per_hour"]
-        p99 = [(spread.get(name) or {}).get("p99") for name in ("ttft_s", "tpot_s")]
-        why = "; ".join(option["reasons"])
-        rows.writerow((option["instance"], "options", option["instances"], price and price["mid"], *p99, why))
-    for row in content["also_feasible"]:
-        price = row["usd_per_hour"]
-        figures = (row["instances"], price and price["mid"], row["ttft_p99_s"], row["tpot_p99_s"])
-        rows.writerow((row["instance"], "also_feasible", *figures, row["behind_because"]))
-    for place, reason in {"rejected": "reason", "not_judged": "lacks", "excluded": "by"}.items():
-        for row in content[place]:
-            rows.writerow((row["instance"], place, "", "", "", "", row[reason]))
-    return out.getvalue()
-
-
-_EXPORTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-    "json": ("application/json", _json),
-    "md": ("text/markdown", _markdown),
-    "html": ("text/html", _html),
-    "csv": ("text/csv", _csv),
 }

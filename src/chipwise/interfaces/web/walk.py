@@ -54,7 +54,7 @@ def next_step(given: Mapping[str, str]) -> Step:
     return Step(
         asked=asked,
         ways=ways,
-        flow=_flow(asked, answers),
+        flow=_flow(asked, answers, _links(asked, kept, ways)),
         passed=way(answers),
         back=urlencode(dict(list(kept.items())[:-1])) if kept else None,
         answers=kept,
@@ -111,11 +111,23 @@ def _ways(asked: Asked, kept: Mapping[str, str]) -> tuple[Way, ...]:
     )
 
 
-def _flow(asked: Asked | None, answers: Mapping[str, str]) -> str:
-    """The drawing of the flow that the question stands in, with the boxes passed and asked lit."""
+def _links(asked: Asked | None, kept: Mapping[str, str], ways: tuple[Way, ...]) -> dict[str, str]:
+    """Box to address: a box passed asks again, a box that an answer leads to gives that answer."""
+    names = list(kept)
+    links = {name: f"/walk?{urlencode(dict(list(kept.items())[:at]))}" for at, name in enumerate(names)}
+    box = boxes().get(asked.id) if asked else None
+    for choice, one in zip(asked.choices if asked else (), ways, strict=False):
+        edge = box.answer(choice.key) if box else None
+        if edge is not None:
+            links.setdefault(edge.end, f"/walk?{one.query}")
+    return links
+
+
+def _flow(asked: Asked | None, answers: Mapping[str, str], links: Mapping[str, str]) -> str:
+    """The drawing of the flow that the question stands in, the boxes passed and asked lit, with where boxes lead."""
     if asked is None or asked.id not in boxes():
         return ""
     flow = boxes()[asked.id].flow
     if flow not in {one["section"] for one in section_list() if one["flow"]}:
         return ""
-    return svg(flow_of(flow), f"Section {flow} of the guide", lit={*answers, asked.id})
+    return svg(flow_of(flow), f"Section {flow} of the guide", lit={*answers, asked.id}, links=links)

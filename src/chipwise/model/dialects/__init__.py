@@ -20,7 +20,7 @@ _METHODS: dict[str, Callable[[Config], Scheme | None]] = {
     "experts_int8": integers.experts_int8,
     "exl2": integers.exl,
     "exl3": integers.exl,
-    "fbgemm_fp8": floats.fp8_rows,
+    "fbgemm_fp8": floats.fbgemm,
     "fouroversix": floats.four_bits,
     "fp8": floats.fp8,
     "fp_quant": floats.four_bits,

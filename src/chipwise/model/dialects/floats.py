@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.model.dialects.words import Config, items, modules_of, rules_by_module, skipped
 from chipwise.model.nested import as_mapping
 from chipwise.model.quantise import Rule, Scheme
 
 _DEEPSEEK_BLOCK = [128, 128]
 _MX_BLOCK = [1, 32]
+_ATTENTION = frozenset({"q_proj", "k_proj", "v_proj", "o_proj"})
 
 
 def fp8(config: Config) -> Scheme:
@@ -45,8 +48,21 @@ def native_fp8() -> Scheme:
     return Scheme(method="fp8", rules=(Rule(format="fp8-block"),), activation_format="fp8")
 
 
+def fbgemm(config: Config) -> Scheme:
+    """FBGEMM's FP8: one scale a row. A list that keeps the whole attention of a layer means that of every layer.
+
+    Copies of such a config shorten its list of hundreds of names to the first few.
+
+    Source: Llama Team, "The Llama 3 Herd of Models", 2024, arXiv:2407.21783, section 6.2: feed-forward layers are
+    quantised, self-attention is not.
+    """
+    scheme = fp8_rows(config)
+    kept = {name.rpartition(".self_attn.")[2] for name in scheme.ignored.plain if ".self_attn." in name}
+    return replace(scheme, ignored=skipped(config, "self_attn")) if kept >= _ATTENTION else scheme
+
+
 def fp8_rows(config: Config) -> Scheme:
-    """FBGEMM's FP8: one scale a row."""
+    """FP8 with one scale a row."""
     return Scheme(
         method=str(config.get("quant_method")),
         rules=(Rule(format="fp8-channel"),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ _STEPS = (1.0, 2.0, 5.0, 10.0)
 """Round steps within a power of ten."""
 _TICKS = 6
 _NEAR = 1e-9
+_PADDED = re.compile(r"(?:(\.\d*?[1-9])|\.)0+(?!\d)")
+"""Zeros at the end of a fraction, and the point where nothing is left of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,15 @@ class Axis:
         [1.0, 10.0, 100.0, 1000.0]
         """
         return _powers(self.low, self.high) if self.log else _even(self.low, self.high)
+
+    def told(self, value: float) -> str:
+        """A tick in words: round, so without the zeros that `shown` pads with; zero needs no unit.
+
+        >>> axis = Axis(title="", low=0.0, high=10.0, shown="{:.2f} s".format)
+        >>> axis.told(2.0), axis.told(2.5), axis.told(0.0)
+        ('2 s', '2.5 s', '0')
+        """
+        return "0" if value == 0 else _PADDED.sub(r"\1", self.shown(value))
 
 
 def _even(low: float, high: float) -> list[float]:

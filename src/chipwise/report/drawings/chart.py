@@ -31,7 +31,7 @@ class Series:
     band: tuple[tuple[float, float], ...] = ()
     joined: bool = True
     color: str = COLORS[0]
-    mark: Literal["dot", "ring", "cross"] = "dot"
+    mark: Literal["dot", "ring", "cross", "none"] = "dot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,22 +71,26 @@ def svg(chart: Chart) -> str:
     return _sheet(chart.title, inner, height=HEIGHT)
 
 
-def bars(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
-    """Bars from left to right, one a row: its name, its length as a share of the longest, its figure in words.
+def stack(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
+    """Parts of a whole from left to right, one a row, each where the one before ends: its name, value and words.
 
-    >>> bars("t", [("weights", 2.0, "2 GiB"), ("cache", 1.0, "1 GiB")]).count("<rect")
-    2
+    >>> drawn = stack("t", [("weights", 2.0, "2 GiB"), ("cache", 2.0, "2 GiB")])
+    >>> drawn.count("<rect"), drawn.count('x="110.0"'), drawn.count('width="220.0"')
+    (2, 1, 2)
     """
-    longest = max((value for _, value, _ in rows), default=1.0)
-    room = WIDTH - _BARS_LEFT - _BARS_RIGHT
-    drawn = "".join(
-        f'<text x="{_BARS_LEFT - 8}" y="{_ROW * place + 17}" text-anchor="end">{escape(name)}</text>'
-        f'<rect x="{_BARS_LEFT}" y="{_ROW * place + 4}" width="{room * value / longest:.1f}" height="{_ROW - 8}" '
-        f'fill="{COLORS[place % len(COLORS)]}"><title>{escape(name)} {escape(shown)}</title></rect>'
-        f'<text x="{_BARS_LEFT + room * value / longest + 6:.1f}" y="{_ROW * place + 17}">{escape(shown)}</text>'
-        for place, (name, value, shown) in enumerate(rows)
-    )
-    return _sheet(title, drawn, height=_ROW * len(rows) + 8)
+    whole = sum(value for _, value, _ in rows) or 1.0
+    scale = (WIDTH - _BARS_LEFT - _BARS_RIGHT) / whole
+    drawn, left = [], float(_BARS_LEFT)
+    for place, (name, value, shown) in enumerate(rows):
+        top = _ROW * place
+        drawn.append(
+            f'<text x="{_BARS_LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(name)}</text>'
+            f'<rect x="{left:.1f}" y="{top + 4}" width="{scale * value:.1f}" height="{_ROW - 8}" '
+            f'fill="{COLORS[place % len(COLORS)]}"><title>{escape(name)} {escape(shown)}</title></rect>'
+            f'<text x="{left + scale * value + 6:.1f}" y="{top + 17}">{escape(shown)}</text>'
+        )
+        left += scale * value
+    return _sheet(title, "".join(drawn), height=_ROW * len(rows) + 8)
 
 
 def _sheet(title: str, inner: str, *, height: int) -> str:
@@ -109,11 +113,11 @@ def _grid(chart: Chart) -> Iterator[str]:
     for value in chart.x.ticks():
         x = _x(chart, value)
         yield f'<path d="M{x:.1f} {_TOP}V{bottom}" stroke="currentColor" stroke-opacity="0.12"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(chart.x.shown(value))}</text>'
+        yield f'<text x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(chart.x.told(value))}</text>'
     for value in chart.y.ticks():
         y = _y(chart, value)
         yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="currentColor" stroke-opacity="0.12"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(chart.y.shown(value))}</text>'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(chart.y.told(value))}</text>'
     yield f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" stroke="currentColor" fill="none" stroke-opacity="0.6"/>'
     yield f'<text x="{(_LEFT + right) / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(chart.x.title)}</text>'
     middle = (_TOP + bottom) / 2
@@ -143,6 +147,8 @@ def _band(chart: Chart, series: Series) -> str:
 
 
 def _mark(series: Series, x: float, y: float, words: str) -> str:
+    if series.mark == "none":
+        return ""
     title = f"<title>{escape(words)}</title>" if words else ""
     if series.mark == "cross":
         path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
@@ -174,6 +180,7 @@ def _legend(series: Sequence[Series]) -> Iterator[str]:
     named = [one for one in series if one.label]
     x = float(_LEFT)
     for one in named if len(named) > 1 else ():
-        yield _mark(one, x + 5, _SHORT, "")
+        stroke = f'<path d="M{x:.0f} {_SHORT}h11" stroke="{one.color}" stroke-width="2"/>'
+        yield stroke if one.mark == "none" else _mark(one, x + 5, _SHORT, "")
         yield f'<text x="{x + 15:.0f}" y="{_SHORT + 4}">{escape(one.label)}</text>'
         x += 15 + 7.0 * len(one.label) + 18

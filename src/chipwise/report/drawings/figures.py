@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chipwise.report.drawings.axes import spanning
-from chipwise.report.drawings.chart import COLORS, Chart, Limit, Series, bars, svg
+from chipwise.report.drawings.chart import COLORS, Chart, Limit, Series, stack, svg
 from chipwise.report.phrases import times
 from chipwise.units import show_bytes, show_count, show_seconds, show_usd
 
@@ -105,12 +105,26 @@ def pareto_figure(curves: Answer) -> str:
             x=spanning("USD an hour", [row["usd_per_hour"] for row in rows], shown=show_usd, log=True),
             y=spanning("P99 TPOT", [*(row["tpot_p99_s"] for row in rows), bar or 0.0], shown=show_seconds),
             series=(
+                Series(label="none is cheaper and faster", points=_front(rows), mark="none"),
                 _scattered("would do as well", others, COLORS[5]),
                 _scattered("options", chosen, COLORS[1]),
             ),
             limits=(Limit(axis="y", value=bar, label=f"asked ≤ {show_seconds(bar)}"),) if bar else (),
         )
     )
+
+
+def _front(rows: list[Answer]) -> tuple[tuple[float, float], ...]:
+    """The sizes that no other beats in price and latency both, from the cheapest on.
+
+    >>> _front([{"usd_per_hour": usd, "tpot_p99_s": s} for usd, s in ((3.0, 0.2), (1.0, 0.3), (2.0, 0.4))])
+    ((1.0, 0.3), (3.0, 0.2))
+    """
+    found: list[tuple[float, float]] = []
+    for usd, tpot_s in sorted((row["usd_per_hour"], row["tpot_p99_s"]) for row in rows):
+        if not found or tpot_s < found[-1][1]:
+            found.append((usd, tpot_s))
+    return tuple(found)
 
 
 def _scattered(label: str, rows: list[Answer], color: str) -> Series:
@@ -125,9 +139,13 @@ def _scattered(label: str, rows: list[Answer], color: str) -> Series:
 
 
 def memory_figure(curves: Answer) -> str:
-    """The terms of the fullest chip's memory, one bar each."""
-    terms = [(name.removesuffix("_bytes"), value) for name, value in curves["memory"].items() if value]
-    return bars(f"Memory of one chip: {_what(curves)}", [(name, value, show_bytes(value)) for name, value in terms])
+    """The terms of the fullest chip's memory, each where the one before ends; together they are what it has."""
+    held = {name.removesuffix("_bytes"): value for name, value in curves["memory"].items() if value}
+    capacity = held.pop("capacity")
+    last = [name for name in ("reserved", "free") if name in held]
+    names = [*(name for name in held if name not in last), *last]
+    title = f"Memory of one chip, {show_bytes(capacity)}: {_what(curves)}"
+    return stack(title, [(name, held[name], show_bytes(held[name])) for name in names])
 
 
 def _what(curves: Answer) -> str:

@@ -7,16 +7,15 @@ from typing import Any
 from chipwise.interfaces.cli.answering import Argument
 from chipwise.interfaces.cli.answering import command as make
 from chipwise.interfaces.cli.completion import schemas
-from chipwise.interfaces.cli.output import Output, json_text, write
+from chipwise.interfaces.cli.output import Output
 
 
 def run(fields: dict[str, Any], output: Output) -> int:
     """Print one schema, always as JSON; without a name, the names."""
     from chipwise.report.schema import PUBLISHED, schema
 
-    del output
     content: Any = schema(fields["name"]) if "name" in fields else {"schemas": list(PUBLISHED)}
-    write(json_text(content))
+    output.emit_data(content)
     return 0
 
 

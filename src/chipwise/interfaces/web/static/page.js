@@ -41,6 +41,7 @@ async function ask() {
     history.replaceState(null, "", "/?" + query);
     fill();
     arm(answer);
+    point();
   } catch (error) {
     if (error.name !== "AbortError") {
       const told = document.createElement("p");
@@ -56,6 +57,14 @@ async function ask() {
 function soon() {
   clearTimeout(timer);
   timer = setTimeout(ask, WAIT_MS);
+}
+
+// On a narrow sheet the answer lies below the form: a line at the foot says what it is and leads there.
+function point() {
+  const said = answer.querySelector(".verdict, .error b, h2");
+  const jump = document.getElementById("jump");
+  jump.hidden = !said;
+  if (said) jump.textContent = said.textContent + " \u2193";
 }
 
 // What the answer used stands in the fields that were left empty.
@@ -160,5 +169,6 @@ if (form) {
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", dropped);
   for (const slider of form.querySelectorAll(".slider")) slide(slider);
+  point();
 }
 arm(document);
