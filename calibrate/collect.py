@@ -120,6 +120,7 @@ def _truths(stated: Conditions, *, complete: bool) -> Cells:
     known = {
         "release_assumed": stated.assumed_release,
         "eager": stated.said.eager,
+        "host_sampling": stated.said.host_sampling,
         "rented": stated.said.rented,
         "complete": complete,
     }

@@ -27,7 +27,7 @@ FIGURES = (
 """What a run printed, in base units; rates are those of the whole deployment."""
 COLUMNS = (
     "id", "set", "source", "where", "model", "weights", "kv", "chip", "engine", "release", "release_assumed",
-    *PLACE, "kind", "usage", *LOAD, *SETTINGS, "eager", "rented", "complete", *FIGURES,
+    *PLACE, "kind", "usage", *LOAD, *SETTINGS, "eager", "host_sampling", "rented", "complete", *FIGURES,
 )  # fmt: skip
 RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "prompt_tokens_per_s")
 """One rate says what the others do: the first that a run has counts."""
@@ -99,6 +99,7 @@ def conditions(row: Mapping[str, str]) -> Conditions:
         utilization=numbers["utilization"],
         length_tokens=numbers["graph_tokens"],
         eager=row["eager"] == "1",
+        host_sampling=row["host_sampling"] == "1",
         rented=row["rented"] == "1",
     )
     return Conditions(

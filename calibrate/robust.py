@@ -36,7 +36,7 @@ class Settings:
     """How long to fit, and how much the measurements weigh against the priors."""
 
     iterations: int = 8
-    trust: float = 0.7
+    trust: float = 0.5
 
 
 def _cost(blocks: Sequence[Block], theta: Array, deviation: Array, trust: float) -> float:

@@ -24,6 +24,10 @@ NARROWEST = (0.9, 1.12)
 LEAST_FIGURES = 10
 """A chip, runtime and family with fewer figures than this is not called measured."""
 LEAST_FOR_A_LOAD, LEAST_SOURCES = 20, 3
+POOLED = 0.9
+"""How much a range listens to residuals as they are many, against sources weighed alike: coverage is counted by run."""
+RANGED = {"ttft": "ttft", "tpot": "tpot", "e2e": "tpot", "throughput": "throughput"}
+"""Whose range a quantity takes."""
 LOADS = ("any", "single", "static", "closed", "rate", "offline")
 METRICS = ("ttft", "tpot", "throughput")
 Backed = Mapping[str, Sequence[Residual]]
@@ -83,16 +87,33 @@ def write_coverage(file: Path, found: Sequence[Residual]) -> None:
 
 def write_ranges(file: Path, backed: Backed) -> None:
     """Factors on a median that hold 80 % of the residuals, never narrower for weaker evidence."""
-    rows = [row for metric in METRICS for load in LOADS for row in _ranges(metric, load, backed)]
+    pools = judged(backed)
+    rows = [row for metric in METRICS for load in LOADS for row in _ranges(metric, load, pools)]
     _write(file, "evidence metric load low_factor high_factor measurements sources", rows)
 
 
-def _ranges(metric: str, load: str, backed: Backed) -> Iterable[tuple[object, ...]]:
+def judged(backed: Backed) -> Backed:
+    """The residuals that a range of each evidence answers for.
+
+    A run whose engine's release is only assumed counts one step weaker than its fold, as where it is predicted.
+    """
+    names, pools = list(backed), {name: list[Residual]() for name in backed}
+    for place, name in enumerate(names):
+        weaker = names[min(place + 1, len(names) - 1)]
+        for one in backed[name]:
+            if one.measurement.run.assumed_release:
+                pools[weaker].append(one)
+            elif one.measurement.complete:
+                pools[name].append(one)
+    return pools
+
+
+def _ranges(metric: str, load: str, pools: Backed) -> Iterable[tuple[object, ...]]:
     if (metric, load) == ("ttft", "offline"):
         return
     low, high = NARROWEST
-    for evidence, found in backed.items():
-        whole = [one for one in found if one.measurement.complete and one.measurement.quantity == metric]
+    for evidence, found in pools.items():
+        whole = [one for one in found if RANGED[one.measurement.quantity] == metric]
         own = [one for one in whole if load in {"any", one.measurement.run.load.kind}]
         own = own if len(own) >= LEAST_FOR_A_LOAD else whole
         sources = {one.measurement.laboratory for one in own}
@@ -107,10 +128,11 @@ def _ranges(metric: str, load: str, backed: Backed) -> Iterable[tuple[object, ..
 
 
 def _bounds(own: Sequence[Residual]) -> tuple[float, float]:
-    """Measured / predicted, its 10 % and 90 % quantiles: half as pooled, half with sources weighed alike."""
+    """Measured / predicted, its 10 % and 90 % quantiles: mostly as pooled, the rest with sources weighed alike."""
     logs = [one.log_ratio for one in own]
     sources = [one.measurement.laboratory for one in own]
     low, high = (
-        0.5 * (weighted_quantile(logs, sources, share) + float(np.quantile(logs, share))) for share in (0.9, 0.1)
+        (1.0 - POOLED) * weighted_quantile(logs, sources, share) + POOLED * float(np.quantile(logs, share))
+        for share in (0.9, 0.1)
     )
     return float(np.exp(-low)), float(np.exp(-high))

@@ -18,6 +18,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.model.defaults import class_defaults
 from chipwise.model.read import Source, read_source
 from induce.explore import Subject
+from induce.paths import NOISE
 from induce.subjects import REFUSALS, Diffusers, Transformers
 from induce.table import ClassTable, Whole, induced, packed, params, write
 
@@ -78,7 +79,8 @@ def derive(model_type: str, rows: list[dict[str, str]]) -> None:
     made = packed(classes, source=source, read_on=dt.datetime.now(tz=dt.UTC).date().isoformat(), kind=rows[0]["kind"])
     for entry in made["classes"].values():
         entry["parts"] = [[path, name, kind, own.get(path, {})] for path, name, kind, _ in entry["parts"]]
-    write(TABLES / f"{model_type}.json", made)
+    causal = json.loads((HERE / "causal.json").read_text(encoding="utf-8")).get(model_type)
+    write(TABLES / f"{model_type}.json", {**({"causal": causal} if causal else {}), **made})
 
 
 def _at(config: Any, path: str) -> Mapping[str, Any]:
@@ -88,18 +90,26 @@ def _at(config: Any, path: str) -> Mapping[str, Any]:
 
 
 def _own(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a nested config says otherwise than its own class does."""
+    """What a nested config says otherwise than its own class does: sizes that the class leaves open are among it."""
     usual = class_defaults(str(config.get("model_type") or ""))
     out: dict[str, Any] = {
         key: value
         for key, value in config.items()
-        if (key in usual and value is not None and value != usual[key] and not isinstance(value, Mapping))
-        or (key == "layer_types" and value)
+        if (_shapes(key, value) and value != usual.get(key)) or (key == "layer_types" and value)
     }
     for key, value in config.items():
         if isinstance(value, Mapping) and value.get("model_type"):
             out[key] = {"model_type": value["model_type"], **_own(value)}
     return out
+
+
+def _shapes(key: str, value: object) -> bool:
+    """Whether a key may act on shapes: no noise, no word."""
+    return isinstance(value, int | float | list) and not NOISE.search(key) and key not in _OTHER
+
+
+# Keys of every configuration class that act on no shape.
+_OTHER = ("max_length", "min_length", "chunk_size", "pretraining_tp", "use_return_dict", "tf_legacy_loss")
 
 
 def check(model_type: str, rows: list[dict[str, str]]) -> bool:

@@ -14,7 +14,10 @@ MENDED = {
     "h11": ("0.16.0", "CVE-2025-43859: chunked bodies read in two ways"),
     "jinja2": ("3.1.6", "CVE-2025-27516: the sandbox left by |attr"),
     "pyyaml": ("5.4", "CVE-2020-14343: code run by a full load"),
-    "starlette": ("0.49.1", "CVE-2025-62727: a Range header that takes seconds to read"),
+    "starlette": (
+        "1.3.1",
+        "CVE-2026-48710: the Host header in an address taken as it comes; CVE-2025-62727: slow Range headers",
+    ),
     "uvicorn": ("0.11.7", "CVE-2020-7695: headers split by what stands in an address"),
 }
 

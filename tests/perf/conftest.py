@@ -97,7 +97,7 @@ def fitted() -> Parameters:
 def ideal() -> Parameters:
     """Every rate reached, nothing else costs anything: the bare physics."""
     ones = {name: 1.0 if name.endswith("_fraction") else 0.0 for name in NAMES}
-    return Parameters(**{**ones, "expert_imbalance": 1.0, "burst_fraction": 0.0})
+    return Parameters(**{**ones, "expert_imbalance": 1.0, "array_lanes": 1.0, "burst_fraction": 0.0})
 
 
 Ask = Callable[..., ServingInput]

@@ -24,6 +24,7 @@ def calibrate(repo: Path) -> Iterator[ModuleType]:
         import calibrate.figures
         import calibrate.folds
         import calibrate.serving
+        import calibrate.serving_tables
 
         yield calibrate
 
@@ -145,6 +146,19 @@ def test_the_table_is_written_again_bit_for_bit(
     rows, _ = calibrate.collect.collected(shared / "truth")
     calibrate.collect.write(tmp_path / "again.csv", rows)
     assert (tmp_path / "again.csv").read_bytes() == table.read_bytes()
+
+
+def test_a_run_of_an_assumed_release_is_judged_one_step_weaker(calibrate: ModuleType, table: Path) -> None:
+    found = calibrate.figures.measurements(table)
+    stated = next(one for one in found if one.complete and not one.run.assumed_release)
+    assumed = next(one for one in found if one.run.assumed_release)
+    own = [calibrate.serving.Residual(measurement=one, log_ratio=0.1) for one in (stated, assumed)]
+    pools = calibrate.serving_tables.judged({"measured": own, "calibrated": [], "transferred": []})
+    assert {name: [one.measurement for one in pool] for name, pool in pools.items()} == {
+        "measured": [stated],
+        "calibrated": [assumed],
+        "transferred": [],
+    }
 
 
 def test_a_fit_to_a_part_of_it_repeats_and_beats_its_start(calibrate: ModuleType, table: Path) -> None:

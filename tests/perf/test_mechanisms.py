@@ -13,7 +13,6 @@ from chipwise.parallelism import Split
 from chipwise.perf.hardware import FABRICS, Hardware
 from chipwise.perf.load import ServingInput, ServingLoad
 from chipwise.perf.machine import Site, machine_of
-from chipwise.perf.operators import EXPERT_TILE_TOKENS
 from chipwise.perf.parameters import Parameters, parameters_for
 from chipwise.perf.serving import predict_serving, serving_terms
 from chipwise.perf.steady import Lengths
@@ -89,12 +88,43 @@ def test_every_expert_that_is_touched_computes_half_a_tile_for_nothing(
     routed: ModelSpec, device: Hardware, ideal: Parameters
 ) -> None:
     """64 experts, 4 a token: 16384 tokens are 1024 an expert, and 32 more are computed."""
-    machine = machine_of(site(routed, device, ideal))
+    matrices = 3 * 2048 * 8192
+    flops = 40 * 2.0 * matrices * 64 * (1024 + 32)
+    assert experts_s(routed, device, replace(ideal, expert_tile_tokens=64.0)) == pytest.approx(flops / 1e15, rel=1e-6)
+
+
+def experts_s(routed: ModelSpec, device: Hardware, parameters: Parameters, tp: float = 1.0) -> float:
+    """Seconds of the routed experts in a step of 16384 prompt tokens."""
+    machine = machine_of(site(routed, device, parameters, tp))
     terms = step_terms(machine, StepLoad(prefill_tokens=16384.0, prefill_sequences=16.0))
     (experts,) = [term for term in terms if term.operation == "routed experts"]
-    matrices = 3 * 2048 * 8192
-    flops = 40 * 2.0 * matrices * 64 * (1024 + EXPERT_TILE_TOKENS / 2)
-    assert float(experts.seconds) == pytest.approx(flops / 1e15, rel=1e-6)
+    return float(experts.seconds)
+
+
+def test_a_compiled_graph_holds_the_blocks_of_the_worst_case(
+    routed: ModelSpec, device: Hardware, ideal: Parameters
+) -> None:
+    """64 experts, 4 a token: 16384 tokens are 65536 pairs, and 63 almost empty blocks of 512 are computed too."""
+    compiled = replace(ideal, exact_fraction=0.0, expert_tile_tokens=512.0)
+    flops = 40 * 2.0 * 3 * 2048 * 8192 * (65536 + 63 * 512)
+    assert experts_s(routed, device, compiled) == pytest.approx(flops / 1e15, rel=1e-6)
+
+
+def test_a_narrow_piece_fills_the_lanes_of_the_array(routed: ModelSpec, device: Hardware, ideal: Parameters) -> None:
+    """At tp 64 a piece of 2048 / 64 = 32 columns is computed as 128; a whole one is as wide as it is."""
+    fast, lanes = replace(device, memory_bandwidth_bytes_per_s=1e18), replace(ideal, array_lanes=128.0)
+    for tp, times in ((64.0, 4.0), (1.0, 1.0)):
+        narrow, bare = (experts_s(routed, fast, one, tp=tp) for one in (lanes, ideal))
+        assert narrow == pytest.approx(times * bare, rel=1e-6)
+
+
+def test_sampling_on_the_host_copies_the_compiled_batch_and_samples_what_runs(ask: Ask) -> None:
+    load = ServingLoad(kind="single", isl=1024.0, osl=128.0)
+    device = ask(load, compiled_sequences=32.0)
+    host = replace(device, host_sampling=1.0)
+    parameters = host.parameters
+    added_s = 128256 * (32 * float(parameters.host_copy_s) + float(parameters.host_sample_s))
+    assert float(predict_serving(host).tpot_s) - float(predict_serving(device).tpot_s) == pytest.approx(added_s)
 
 
 def test_answers_of_unequal_length_end_a_run_slowly(ask: Ask) -> None:

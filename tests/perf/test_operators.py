@@ -38,8 +38,25 @@ def test_distinct_experts_grow_and_never_exceed_the_local_ones(tokens: float, mo
     assert 1.0 <= few <= many <= 16.0
 
 
-def test_one_token_touches_its_own_experts_only() -> None:
-    assert float(op.distinct_experts(tokens=1.0, routed=64, per_token=4, local=64.0)) == pytest.approx(4.0)
+@given(tokens=positive, variance=st.floats(1e-3, 4.0))
+def test_uneven_choices_touch_fewer_experts(tokens: float, variance: float) -> None:
+    even = float(op.distinct_experts(tokens=tokens, routed=64, per_token=4, local=64.0))
+    uneven = float(op.distinct_experts(tokens=tokens, routed=64, per_token=4, local=64.0, variance=variance))
+    assert 4.0 <= uneven <= even * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("variance", [0.0, 1.0])
+def test_one_token_touches_its_own_experts_only(variance: float) -> None:
+    touched = op.distinct_experts(tokens=1.0, routed=64, per_token=4, local=64.0, variance=variance)
+    assert float(touched) == pytest.approx(4.0)
+    assert float(op.distinct_experts(tokens=0.0, routed=64, per_token=4, local=64.0, variance=variance)) == 0.0
+
+
+def test_few_tokens_of_a_compiled_graph_read_their_experts_each() -> None:
+    computed, touched = op.compiled_experts(tokens=2.0, routed=64, per_token=4, local=64.0, tile=512.0)
+    assert (float(computed), float(touched)) == (8.0, 8.0)
+    computed, touched = op.compiled_experts(tokens=16.0, routed=64, per_token=4, local=64.0, tile=512.0)
+    assert (float(computed), float(touched)) == (16.0 * 64, 64.0)
 
 
 def test_a_state_is_read_and_written_once_a_step() -> None:

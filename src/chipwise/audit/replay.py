@@ -126,6 +126,7 @@ def asked_of(runs: list[Run]) -> ServingInput:
         load=_load(runs),
         replicas=np.array([run.place.replicas for run in runs]),
         eager=np.array([float(run.eager) for run in runs]),
+        host_sampling=np.array([float(run.host_sampling) for run in runs]),
         compiled_sequences=np.array([run.limits.compiled_sequences for run in runs]),
         compiled_tokens=np.array([run.limits.compiled_tokens for run in runs]),
     )

@@ -96,6 +96,7 @@ class Run:
     limits: Limits
     kv_format: str
     eager: bool
+    host_sampling: bool
     rented: bool
     """On an instance of AWS: the row names one. Elsewhere a card has all the lanes that it is made with."""
     assumed_release: bool
@@ -155,6 +156,7 @@ def run_from(stated: Conditions) -> Run:
         limits=limits_of(stated.engine, facts, said),
         kv_format=kv_format_of(stated.kv_words, stated.model.model, stated.engine.name),
         eager=said.eager,
+        host_sampling=said.host_sampling,
         rented=said.rented,
         assumed_release=stated.assumed_release,
     )

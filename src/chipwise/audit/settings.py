@@ -35,6 +35,7 @@ _PATTERNS = {
     "lora_rank": r"max[_-]lora[_-]rank[\s=:]+(\d+)",
 }
 _LORA_ON = r"\b(?:turns? lora on|enable[_-]lora(?:[\s=:]+true)?)\b"
+_HOST_SAMPLING = r"\b(?:cpu|host)[ _-]sampling\b|\bon[ _-]device[ _-]sampling[\s=:]+(?:false|off)\b"
 LORA_RANK = 16.0
 """vLLM's `max_lora_rank` where nothing is said."""
 
@@ -52,6 +53,8 @@ class Settings:
     osl_most: float | None = None
     draft_tokens: int = 0
     eager: bool = False
+    host_sampling: bool = False
+    """Tokens are sampled on the host, not on the device."""
     lora_rank: float | None = None
     """Of the slot that adapters take; None where they are off."""
     rented: bool = False
@@ -65,6 +68,8 @@ def settings_of(row: Row) -> Settings:
     >>> said = settings_of(Row(number=1, cells={"note": "g5.2xlarge, max_num_seqs=439 gpu_mem=0.8870 eager=true"}))
     >>> said.sequences, said.utilization, said.eager, said.rented, said.chunk_tokens
     (439.0, 0.887, True, True, None)
+    >>> settings_of(Row(number=1, cells={"note": "variant std-cpu-sampling"})).host_sampling
+    True
     """
     note = row.note.lower()
     found = {name: _first(pattern, note) for name, pattern in _PATTERNS.items()}
@@ -79,6 +84,7 @@ def settings_of(row: Row) -> Settings:
         osl_most=found["osl_most"],
         draft_tokens=int(found["draft"] or 0),
         lora_rank=found["lora_rank"] or (LORA_RANK if re.search(_LORA_ON, note) else None),
+        host_sampling=bool(re.search(_HOST_SAMPLING, note)),
         rented=bool(_RENTED.search(note)),
         eager=row.yes("enforce_eager") or bool(re.search(r"\beager[\s=:]+true", note)),
     )

@@ -46,7 +46,10 @@ class Kind:
 
 KINDS = {
     "params": Kind(
-        required=params.REQUIRED, items_of=params.items_of, predict=params.predict, by=(("metric", "class"),)
+        required=params.REQUIRED,
+        items_of=params.items_of,
+        predict=params.predict,
+        by=tuple(("metric", name) for name in ("class", "family")),
     ),
     "memory": Kind(
         required=memory.REQUIRED,

@@ -147,14 +147,24 @@ def memory_profile(engine: str, version: str | None = None) -> MemoryProfile:
     return _profile(known.name, basis or known.version, facts, values, tuple(warnings))
 
 
+def _family(values: dict[str, Value], prefix: str) -> dict[str, Value]:
+    """The values whose keys start alike, by the rest of the key."""
+    return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+
+
+def _storage(values: dict[str, Value]) -> Storage:
+    return Storage(
+        expert_multiple={name: float(value) for name, value in _family(values, _PADDED).items()},
+        expert_hidden_multiple={name: float(value) for name, value in _family(values, _HIDDEN).items()},
+        held_as={name: str(value) for name, value in _family(values, _HELD).items()},
+    )
+
+
 def _profile(
     engine: str, basis: str, facts: dict[str, Value], values: dict[str, Value], warnings: tuple[str, ...]
 ) -> MemoryProfile:
     def number(key: str) -> float:
         return float(values[key])
-
-    def family(prefix: str) -> dict[str, Value]:
-        return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
 
     return MemoryProfile(
         engine=engine,
@@ -185,12 +195,8 @@ def _profile(
         mla_latent=bool(facts.get("mla_latent", True)),
         mla_multiple=number("mla_multiple"),
         tokens_per_group=bool(values["tokens_per_group"]),
-        storage=Storage(
-            expert_multiple={name: float(value) for name, value in family(_PADDED).items()},
-            expert_hidden_multiple={name: float(value) for name, value in family(_HIDDEN).items()},
-            held_as={name: str(value) for name, value in family(_HELD).items()},
-        ),
-        graph_max={name: float(value) for name, value in family(_CAPTURED).items()},
+        storage=_storage(values),
+        graph_max={name: float(value) for name, value in _family(values, _CAPTURED).items()},
         weights_error=number("range_weights"),
         quantised_error=number("range_weights_quantised"),
         activations_error=number("range_activations"),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from chipwise.errors import InputError
 from chipwise.model.draft import NO_ATTENTION, grouped
 from chipwise.model.spec import Attention, AttentionKind, Experts, Layer, Part, Weight
 
@@ -236,10 +237,14 @@ def assemble(
     ffns: Mapping[str, Block],
     around: Weights = (),
 ) -> tuple[Layer, ...]:
-    """Layers from a plan of (mixer, ffn) labels: equal labels become one run; `around` are the norms of each."""
+    """Layers from a plan of (mixer, ffn) labels: equal labels become one run; `around` are the norms of each.
+
+    Raises:
+        InputError: a label that is none of the blocks'.
+    """
 
     def build(labels: tuple[str, str]) -> Layer:
-        mixer, ffn = mixers[labels[0]], ffns[labels[1]]
+        mixer, ffn = _block(mixers, labels[0]), _block(ffns, labels[1])
         return Layer(
             count=1,
             attention=mixer.attention,
@@ -248,6 +253,16 @@ def assemble(
         )
 
     return grouped(plan, build)
+
+
+def _block(blocks: Mapping[str, Block], kind: str) -> Block:
+    if kind not in blocks:
+        raise InputError(
+            f"a layer is said to be {kind[:40]!r}",
+            why=f"one of {', '.join(sorted(blocks))} is expected there",
+            fix="correct the list of layer kinds in the config, or give the safetensors file",
+        )
+    return blocks[kind]
 
 
 def hyper_connections(streams: int, hidden: int, *, outputs: int, scales: int) -> Weights:

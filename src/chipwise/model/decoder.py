@@ -145,7 +145,7 @@ def attention_mixers(keys: Keys, heads: Heads, style: Projections) -> dict[str, 
     }
 
 
-_LAYER_TYPES = {
+LAYER_TYPES = {
     "full_attention": "full",
     "attention": "full",
     "global": "full",
@@ -181,9 +181,9 @@ def window_plan(keys: Keys, layers: int, *, pattern: int = 0) -> list[str]:
 
 
 def _layer_type(keys: Keys, item: object) -> str:
-    kind = _LAYER_TYPES.get(item) if isinstance(item, str) else None
+    kind = LAYER_TYPES.get(item) if isinstance(item, str) else None
     if kind is None:
-        raise keys.wrong("layer_types", item, f"one of {', '.join(sorted(_LAYER_TYPES))}")
+        raise keys.wrong("layer_types", item, f"one of {', '.join(sorted(LAYER_TYPES))}")
     return kind
 
 

@@ -49,7 +49,7 @@ def _sized() -> Mapping[str, int]:
 
 
 def sized_tower(name: str) -> int | None:
-    """Parameters of a tower of which only the total is published; None where it is not known here.
+    """Parameters of a tower of which only the total is known; None where it is not known here.
 
     >>> sized_tower("mobilenetv5_300m_enc")
     294126912

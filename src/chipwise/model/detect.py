@@ -134,12 +134,15 @@ def _by_architecture(config: Config) -> Config:
     model_type = config.get("model_type")
     # Imported only here: a config of a known family does not pay for them.
     generic, mixed = (import_module(f"chipwise.model.families.{name}") for name in ("generic", "mixed_vlm"))
-    if mixed.parts_of(config, dict.fromkeys(known_types())):
-        return {**config, "model_type": "mixed_vlm", "unknown_type": model_type or "none"}
-    if generic.generic_type(config):
-        return {**config, "model_type": "generic", "unknown_type": model_type or "none"}
-    if generic.encoder_type(config):
-        return {**config, "model_type": "generic_encoder", "unknown_type": model_type or "none"}
+    kinds = (
+        ("mixed_vlm", mixed.parts_of),
+        ("generic", generic.generic_type),
+        ("generic_encoder", generic.encoder_type),
+        ("generic_vision", generic.vision_type),
+    )
+    kind = next((kind for kind, fits in kinds if fits(config)), None)
+    if kind:
+        return {**config, "model_type": kind, "unknown_type": model_type or "none"}
     if isinstance(model_type, str):
         raise unknown_type(model_type)
     raise KnowledgeError(

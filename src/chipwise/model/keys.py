@@ -185,6 +185,14 @@ class Keys:
             return (self._whole(names[0], value, 0),) * count
         return tuple(self._whole(names[0], item, 0) for item in self.items(*names))
 
+    def numbers(self, *names: str) -> tuple[float, ...]:
+        """A list of finite numbers under the first of `names` that is said; empty where none is."""
+        items = self.items(*names)
+        for item in items:
+            if isinstance(item, bool) or not isinstance(item, int | float) or not math.isfinite(item):
+                raise self.wrong(names[0], item, "a finite number")
+        return tuple(float(item) for item in items)
+
     def mapping(self, *names: str) -> Mapping[str, Any]:
         """An object under the first of `names` that is said; empty where none is."""
         value = self.raw(*names)

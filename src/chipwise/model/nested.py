@@ -18,21 +18,32 @@ from chipwise.model.spec import Layer, Tower
 def part_keys(keys: Keys, *names: str, default: str, head: str = "") -> Keys:
     """The nested part under the first of `names` that is there, with the defaults of its class.
 
-    `default` is the model_type of a part that does not name its own, or one that no family reads. A part that is not
-    there at all is all class defaults.
+    `default` is the model_type of a part that does not name its own, or names its whole's. A part of a type that no
+    family reads is read as `default` too: that is told, and it must say its own sizes. A part that is not there at all
+    is all class defaults.
     """
     data: dict[str, Any] = dict(keys.mapping(*names))
     model_type = data.get("model_type")
-    if not isinstance(model_type, str) or reader(model_type) is None:
+    whole = keys.data.get("model_type")
+    strange = False
+    if not isinstance(model_type, str) or model_type == whole or reader(model_type) is None:
+        strange = isinstance(model_type, str) and _house(model_type) != _house(whole)
+        if strange:
+            keys.notes.append(f"{keys.path}{names[0]}.model_type {model_type!r} is not known: read as {default}")
         data["model_type"] = model_type = default
     return Keys(
         data=data,
         path=f"{keys.path}{names[0]}.",
         defaults=class_defaults(model_type),
-        nested=True,
+        nested=not strange,
         head=head,
         notes=keys.notes,
     )
+
+
+def _house(model_type: object) -> str:
+    """The first word of a model_type: a part named after its whole (`qwen3_asr_text`) is one its family knows."""
+    return str(model_type).partition("_")[0]
 
 
 def read_part(keys: Keys) -> Draft:
@@ -84,6 +95,8 @@ _CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 def text_part(keys: Keys, *names: str, default: str) -> Draft:
     """The language model inside a multimodal one, with its head; what the outer config says of tying counts.
 
+    Where both are silent, the outer class's default does.
+
     Older configs keep the text keys at the top: then the whole config is the text model's.
     """
     places = names or ("text_config",)
@@ -93,7 +106,9 @@ def text_part(keys: Keys, *names: str, default: str) -> Draft:
         flat = keys.also(model_type=default)
         return read_part(replace(flat, head=head, defaults={**class_defaults(default), **keys.defaults}))
     inner = part_keys(keys, *places, default=default, head=head)
-    if keys.has("tie_word_embeddings"):
+    if keys.has("tie_word_embeddings") or (
+        keys.raw("tie_word_embeddings") is not None and not inner.has("tie_word_embeddings")
+    ):
         inner = inner.also(tie_word_embeddings=keys.flag("tie_word_embeddings"))
     return read_part(inner)
 

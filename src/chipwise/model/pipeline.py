@@ -11,6 +11,7 @@ from chipwise.errors import KnowledgeError
 from chipwise.model.spec import ModelSpec, Tower
 
 _MAIN = ("transformer", "unet", "prior", "decoder")
+_LONGEST_NAME = 100
 _NO_WEIGHTS = ("Scheduler", "Tokenizer", "TokenizerFast", "ImageProcessor", "FeatureExtractor", "Processor")
 
 
@@ -23,6 +24,7 @@ def _parts(config: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: value[1]
         for name, value in config.items()
+        if name.isidentifier() and len(name) <= _LONGEST_NAME
         if isinstance(value, list) and len(value) == 2 and all(isinstance(item, str) for item in value)
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chipwise.errors import KnowledgeError
+from chipwise.errors import InputError, KnowledgeError
 from chipwise.model.defaults import class_defaults
 from chipwise.model.detect import normalised
 from chipwise.model.dialects import scheme_of, with_expert_dtype
@@ -62,6 +62,7 @@ def read_source(source: Source) -> ModelSpec:
     config = normalised(source.config)
     keys = top_keys(config, component=_component(source.name))
     draft = read_part(keys)
+    _refuse_impossible(draft)
     dtype, dtype_notes = dtype_of(config)
     stored = at_dtype(draft, DTYPE_FORMATS.get(dtype or "", "bf16"))
     scheme = source.scheme or (None if source.ignore_quantisation else find_scheme(source, config))
@@ -74,6 +75,37 @@ def read_source(source: Source) -> ModelSpec:
         quantisation=quantisation_of(scheme) if scheme and scheme.stores else None,
         warnings=(*spec.warnings, *dict.fromkeys(keys.notes), *dtype_notes, *(scheme.notes if scheme else ())),
     )
+
+
+def _refuse_impossible(draft: Draft) -> None:
+    """Refuse sizes that no model has.
+
+    Raises:
+        InputError: more experts run for a token than there are, or a weight or a stack comes out below zero.
+    """
+    layers = (*draft.layers, *draft.mtp, *(layer for tower in draft.towers for layer in tower.layers))
+    loose = (*draft.outer, *(weight for tower in draft.towers for weight in tower.weights))
+    for weight in (*loose, *(weight for layer in layers for weight in layer.weights)):
+        if weight.out_features < 0 or weight.in_features < 0:
+            raise InputError(
+                f"{weight.name} would be {weight.out_features} x {weight.in_features}",
+                why="no weight has a side below zero",
+                fix="correct the sizes in the config, or fetch the original file again",
+            )
+    for layer in layers:
+        if layer.count < 0:
+            raise InputError(
+                f"the stack would have {layer.count} layers of a kind",
+                why="its last layers are of a kind of their own, and there are fewer than those",
+                fix="correct the number of layers in the config",
+            )
+        experts = layer.experts
+        if experts and experts.per_token > experts.routed:
+            raise InputError(
+                f"{experts.per_token} of {experts.routed} experts run for a token",
+                why="no more can run than there are",
+                fix="correct num_experts_per_tok or num_experts (or their like) in the config",
+            )
 
 
 _TEXT_ENCODER = re.compile(r"(^|[./_-])text_encoder(_\d)?$")

@@ -66,6 +66,8 @@ class ServingInput:
     """Per data-parallel rank: the batch of a compiled decode graph, computed however few run; 0: what runs."""
     compiled_tokens: Number = 0.0
     """The one length that a compiled engine's graphs compute; 0: they come in buckets, or nothing is compiled."""
+    host_sampling: Number = 0.0
+    """1: tokens are sampled on the host, as Neuron engines do without on-device sampling; 0: on the device."""
     draft_tokens: Number = 0.0
     acceptance: Number = 0.0
     draft_s: Number = 0.0
@@ -161,6 +163,7 @@ def prepare(asked: ServingInput) -> Case:
         kv_element_bytes=asked.kv_element_bytes,
         eager=asked.eager,
         compiled_sequences=asked.compiled_sequences * work.dp,
+        host_sampling=asked.host_sampling,
     )
     machine = machine_of(site)
     cached = load.isl * load.prefix_hit_fraction

@@ -67,6 +67,8 @@ class Machine:
     kv_element_bytes: Number
     compiled_sequences: Number
     """Sequences that a decode step of a replica computes at least: the batch of a compiled graph, else 0."""
+    host_sampling: Number
+    """1: tokens are sampled on the host; 0: on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class Site:
     kv_element_bytes: Number
     eager: Number = 0.0
     compiled_sequences: Number = 0.0
+    host_sampling: Number = 0.0
 
 
 def machine_of(site: Site) -> Machine:
@@ -91,6 +94,7 @@ def machine_of(site: Site) -> Machine:
         weight_bytes={name: _counted_bytes(site, size) for name, size in site.weight_bytes.items()},
         kv_element_bytes=site.kv_element_bytes,
         compiled_sequences=site.compiled_sequences,
+        host_sampling=site.host_sampling,
     )
 
 

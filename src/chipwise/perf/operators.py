@@ -12,8 +12,8 @@ import numpy as np
 
 from chipwise.parallelism.arrays import Number
 
-EXPERT_TILE_TOKENS = 64
-"""Tokens that a tile of a grouped GEMM holds (the middle of what tuned Triton and CUTLASS kernels take, 16 to 128)."""
+TINIEST = 1e-9
+"""Stands for zero where a logarithm or a quotient needs more."""
 CHUNK_OF_LINEAR_ATTENTION = 64
 """Tokens that chunked linear attention takes in together (flash-linear-attention's default block)."""
 
@@ -58,17 +58,49 @@ def gemm_bytes(*, tokens: Number, params: Number, weight_bytes: Number, activati
     return params * weight_bytes + 2.0 * tokens * activations
 
 
-def distinct_experts(*, tokens: Number, routed: Number, per_token: Number, local: Number) -> Number:
-    """Expected number of a device's `local` experts that at least one of `tokens` picks, were choices even.
+def distinct_experts(
+    *, tokens: Number, routed: Number, per_token: Number, local: Number, variance: Number = 0.0
+) -> Number:
+    """Expected number of a device's `local` experts that at least one of `tokens` picks.
 
-    `local * (1 - (1 - per_token / routed) ** tokens)`: of 8 experts, 2 a token, one token touches 2, ten
-    touch 7.5.
+    One token picks `m = per_token / routed` of them; an expert that it left out is left out by `t` further ones with
+    probability `(1 + v * t * -ln(1 - m)) ** (-1 / v)` where its popularity follows a Gamma distribution with variance
+    `v` over the squared mean: `(1 - m) ** t` where all are alike (`v = 0`). Of 8 experts, 2 a token, one token touches
+    2 and ten touch 7.5, or 6.3 where popularity varies as much as its mean.
 
     >>> round(float(distinct_experts(tokens=10.0, routed=8, per_token=2, local=8.0)), 2)
     7.55
+    >>> round(float(distinct_experts(tokens=10.0, routed=8, per_token=2, local=8.0, variance=1.0)), 2)
+    6.33
     """
-    idle = np.maximum(1.0 - np.asarray(per_token, dtype=float) / routed, 0.0)
-    return local * (1.0 - idle ** np.maximum(tokens, 0.0))
+    left_out = np.maximum(1.0 - np.asarray(per_token, dtype=float) / routed, TINIEST)
+    first, further = np.clip(tokens, 0.0, 1.0), np.maximum(np.asarray(tokens) - 1.0, 0.0)
+    spread = np.maximum(variance, TINIEST)
+    touched: Number = local * (1.0 - left_out**first * np.exp(-np.log1p(-spread * further * np.log(left_out)) / spread))
+    return touched
+
+
+def compiled_experts(
+    *, tokens: Number, routed: Number, per_token: Number, local: Number, tile: Number
+) -> tuple[Number, Number]:
+    """Tokens that a compiled graph computes in a device's experts, and experts whose weights it reads.
+
+    Few tokens read the experts of each in turn, `tokens * per_token`, once a token even where two pick the same. From
+    as many as there are experts on, each expert gets whole blocks of `tile` tokens, and a graph holds the blocks of
+    the worst case: one almost empty block for every expert but one, or every token in every expert if that is less.
+
+    Source: aws-neuron/neuronx-distributed, modules/moe/expert_mlps.py (`forward_blockwise`: N = ceil((T * k - (E - 1))
+    / B) + (E - 1) blocks; selective loading below a threshold of T * k / E = 1).
+
+    >>> [float(value) for value in compiled_experts(tokens=4.0, routed=128, per_token=8, local=128.0, tile=512.0)]
+    [32.0, 32.0]
+    >>> [float(value) for value in compiled_experts(tokens=2048.0, routed=128, per_token=8, local=128.0, tile=512.0)]
+    [81408.0, 128.0]
+    """
+    pairs = tokens * per_token * local / routed
+    few = tokens * np.asarray(per_token) < routed
+    blocks = np.minimum(pairs + (local - 1.0) * tile, tokens * local)
+    return np.where(few, pairs, blocks), np.where(few, np.minimum(pairs, local), local)
 
 
 def compressed_entries(*, past: Number, every: int, at_most: int | None) -> Number:
@@ -128,6 +160,28 @@ def state_bytes(*, state_bytes_per_sequence: Number, sequences: Number, tokens: 
 def elementwise_bytes(*, tokens: Number, hidden_size: Number) -> Number:
     """Norms, residuals and rotary of a layer: the hidden state moves 8 times in 2-byte elements."""
     return 2.0 * tokens * hidden_size * 8.0
+
+
+def host_sampling_s(
+    *, computed: Number, sampled: Number, vocab_size: Number, copy_s: Number, sample_s: Number
+) -> Number:
+    """Sampling on the host: logits of every computed sequence are copied there, those of the sampled ones sampled.
+
+    `vocab * (computed * copy_s + sampled * sample_s)`.
+
+    >>> round(host_sampling_s(computed=32.0, sampled=1.0, vocab_size=1e5, copy_s=4e-9, sample_s=2e-8), 4)
+    0.0148
+    """
+    return vocab_size * (computed * copy_s + sampled * sample_s)
+
+
+def padded(size: Number, multiple: Number) -> Number:
+    """`size` as hardware computes it: the next whole multiple.
+
+    >>> float(padded(24.0, 128.0)), float(padded(24.0, 1.0))
+    (128.0, 24.0)
+    """
+    return np.ceil(np.asarray(size) / multiple) * multiple
 
 
 def sampling_bytes(*, sequences: Number, vocab_size: Number) -> Number:

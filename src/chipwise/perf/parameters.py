@@ -77,6 +77,16 @@ class Parameters:
     """1: lengths are computed as they come; 0: as graphs were compiled for, the next power of two."""
     expert_imbalance: Number
     """Tokens of the fullest expert-parallel device over the mean."""
+    expert_variance: Number
+    """How unevenly tokens choose experts: variance of an expert's popularity over its squared mean; 0: all alike."""
+    expert_tile_tokens: Number
+    """Tokens that a tile of an expert's GEMM holds; those that are not there are computed too."""
+    array_lanes: Number
+    """Rows and columns of an expert's piece are computed in whole multiples of this."""
+    host_copy_s: Number
+    """Sampling on the host, per logit of a computed sequence: gathered and copied there."""
+    host_sample_s: Number
+    """Sampling on the host, per logit of a sampled sequence."""
     reserve_fraction: Number
     """Of the output still to come, how much the scheduler holds free in the cache for each running
     request."""

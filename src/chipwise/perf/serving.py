@@ -112,8 +112,7 @@ def _terms(case: Case, outcome: Outcome) -> list[ServingTerm]:
     prefill = _operations(case, _prompt_step(case, outcome))
     steps = _prompt_steps(case, outcome, sum(seconds for seconds, _ in prefill.values()))
     yielded = case.speculation.tokens_per_step
-    computed = np.maximum(outcome.running, case.machine.compiled_sequences)
-    decode = _operations(case, decode_load(case.lengths, computed, case.speculation))
+    decode = _operations(case, decode_load(case.machine, case.lengths, outcome.running, case.speculation))
     terms = [
         _term(name, prefill.get(name), decode.get(name), (steps, 1.0 / yielded))
         for name in dict.fromkeys([*prefill, *decode])

@@ -50,8 +50,11 @@ class Lengths:
         return self._computed(self.isl + self.osl / 2.0)
 
     def _computed(self, tokens: Number) -> Number:
+        exact = np.asarray(self.exact) > 0.5
+        if np.all(exact):
+            return tokens
         whole = np.maximum(bucket(tokens), self.compiled)
-        return np.where(np.asarray(self.exact) > 0.5, tokens, whole)
+        return np.where(exact, tokens, whole)
 
 
 def bucket(tokens: Number) -> Number:
@@ -161,10 +164,12 @@ def _pipelined(machine: Machine, steps: Number) -> Number:
     return (steps + machine.work.pp - 1.0) / machine.work.pp
 
 
-def decode_load(lengths: Lengths, running: Number, speculation: Speculation) -> StepLoad:
-    """A step of `running` decoding sequences and no prefill."""
+def decode_load(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> StepLoad:
+    """A step of `running` decoding sequences and no prefill; a compiled graph computes its whole batch."""
+    computed = np.maximum(running, machine.compiled_sequences)
     return StepLoad(
-        decode_sequences=running,
+        decode_sequences=computed,
+        idle_sequences=computed - running,
         decode_context=lengths.decode_context,
         tokens_per_sequence=1.0 + speculation.draft_tokens,
     )
@@ -187,9 +192,8 @@ def chunk_load(lengths: Lengths, beside: Number, chunk: Number) -> StepLoad:
 
 
 def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> Number:
-    """A step of `running` decoding sequences and no prefill; a compiled graph computes its whole batch."""
-    computed = np.maximum(running, machine.compiled_sequences)
-    return step_s(machine, decode_load(lengths, computed, speculation)) + speculation.draft_s
+    """Seconds of a step of `running` decoding sequences and no prefill."""
+    return step_s(machine, decode_load(machine, lengths, running, speculation)) + speculation.draft_s
 
 
 def chunk_delta_s(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:

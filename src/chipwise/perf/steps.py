@@ -15,11 +15,13 @@ import numpy as np
 from chipwise.parallelism import Number
 from chipwise.perf import operators as op
 from chipwise.perf.machine import Machine
-from chipwise.perf.work import GemmWork, LayerWork
+from chipwise.perf.work import ExpertWork, GemmWork, LayerWork
 
 COMPUTE, BANDWIDTH, COMMUNICATION, OVERHEAD = 0.0, 1.0, 2.0, 3.0
 BOUNDS = ("compute", "bandwidth", "communication", "overhead", "capacity")
 ACTIVATION_BYTES = 2.0
+EXACT = 0.5
+"""`exact_fraction` above this: lengths and batches are computed as they come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,9 @@ class StepLoad:
     """Tokens already cached of the sequences being prefilled."""
     prefill_sequences: Number = 0.0
     decode_sequences: Number = 0.0
+    """Computed; `idle_sequences` of them only fill a compiled graph."""
     decode_context: Number = 0.0
+    idle_sequences: Number = 0.0
     tokens_per_sequence: Number = 1.0
     """Tokens that a decoding sequence puts through the model: 1, with speculation 1 + draft tokens."""
 
@@ -80,22 +84,16 @@ def _present(tokens: Number) -> Number:
 
 
 def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
-    """Routed experts on the fullest device for `tokens` tokens of the whole stage.
-
-    An expert's tokens fill whole tiles of the grouped GEMM: half a tile each is computed for nothing.
-    """
+    """Routed experts on the fullest device for `tokens` tokens of the whole stage."""
     experts = layer.experts
     if experts is None:
         return Term(operation="routed experts", seconds=0.0)
     pairs = tokens * experts.per_token * experts.local / experts.routed * machine.rates.expert_skew
-    touched = op.distinct_experts(
-        tokens=tokens, routed=experts.routed, per_token=experts.per_token, local=experts.local
-    )
-    touched = np.minimum(touched * machine.rates.expert_skew, experts.local)
+    computed, touched = _computed_and_touched(machine, experts, tokens=tokens, pairs=pairs)
     gemm = experts.gemm
-    computed = pairs + touched * op.EXPERT_TILE_TOKENS / 2.0
+    filled = op.padded(experts.width, machine.parameters.array_lanes) / experts.width
     roof = op.roofline(
-        flops=op.gemm_flops(tokens=computed, params=gemm.params),
+        flops=op.gemm_flops(tokens=computed, params=gemm.params * filled),
         flops_per_s=machine.rates.expert_flops_per_s[gemm.format],
         size_bytes=op.gemm_bytes(
             tokens=pairs,
@@ -107,6 +105,25 @@ def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
         bytes_per_s=machine.rates.bytes_per_s,
     )
     return _of_roofline("routed experts", layer.count, roof)
+
+
+def _computed_and_touched(
+    machine: Machine, experts: ExpertWork, *, tokens: Number, pairs: Number
+) -> tuple[Number, Number]:
+    """Tokens computed in a device's experts, and experts whose weights are read.
+
+    An expert's tokens fill whole tiles of the grouped GEMM: half a tile each is computed for nothing. Compiled graphs
+    hold the worst case.
+    """
+    parameters, skew = machine.parameters, machine.rates.expert_skew
+    sizes = {"tokens": tokens, "routed": experts.routed, "per_token": experts.per_token, "local": experts.local}
+    touched = op.distinct_experts(**(sizes | {"tokens": tokens * skew}), variance=parameters.expert_variance)
+    computed = pairs + touched * parameters.expert_tile_tokens / 2.0
+    exact = np.asarray(parameters.exact_fraction) > EXACT
+    if np.all(exact):
+        return computed, touched
+    compiled = op.compiled_experts(**sizes, tile=parameters.expert_tile_tokens)
+    return np.where(exact, computed, compiled[0]), np.where(exact, touched, compiled[1])
 
 
 def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
@@ -249,14 +266,29 @@ def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
     sampled = (cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp
     for gemm in work.head:
         yield gemm_term(machine, gemm, count=_present(sampled) / work.pp, tokens=sampled)
-    sampling = op.sampling_bytes(sequences=sampled, vocab_size=work.vocab_size) / machine.rates.bytes_per_s
-    yield Term(operation="sampling", seconds=sampling / work.pp, kind=BANDWIDTH)
+    yield _sampling_term(machine, cut, sampled)
     if np.any(np.asarray(work.pp) > 1):
         yield _pipeline_send(machine, rank_tokens)
     sequences = (load.decode_sequences + load.prefill_sequences) / work.dp
     prefill = _with_prompts(load, parameters.prefill_step_s, 0.0)
     overhead = (parameters.step_s + prefill + parameters.sequence_s * sequences) / work.pp
     yield Term(operation="engine", seconds=overhead)
+
+
+def _sampling_term(machine: Machine, cut: StepLoad, sampled: Number) -> Term:
+    """Sampling of `sampled` sequences of a rank: on the device, or on the host after it."""
+    work, parameters = machine.work, machine.parameters
+    seconds = op.sampling_bytes(sequences=sampled, vocab_size=work.vocab_size) / machine.rates.bytes_per_s
+    if np.any(np.asarray(machine.host_sampling) > 0):
+        idle = np.minimum(cut.idle_sequences * cut.tokens_per_sequence / work.dp, sampled)
+        seconds = seconds + machine.host_sampling * op.host_sampling_s(
+            computed=sampled,
+            sampled=sampled - idle,
+            vocab_size=work.vocab_size,
+            copy_s=parameters.host_copy_s,
+            sample_s=parameters.host_sample_s,
+        )
+    return Term(operation="sampling", seconds=seconds / work.pp, kind=BANDWIDTH)
 
 
 def _pipeline_send(machine: Machine, tokens: Number) -> Term:
@@ -276,6 +308,7 @@ def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
         prefill_sequences=load.prefill_sequences,
         decode_sequences=sequences,
         decode_context=load.decode_context,
+        idle_sequences=load.idle_sequences / pp,
         tokens_per_sequence=load.tokens_per_sequence,
     )
 

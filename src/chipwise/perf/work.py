@@ -50,6 +50,8 @@ class ExpertWork:
     per_token: int
     local: Number
     gemm: GemmWork
+    width: Number
+    """Of the piece's narrow side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +101,20 @@ def _expert_work(experts: ExpertShard | None) -> tuple[ExpertWork, ...]:
     if experts is None:
         return ()
     return tuple(
-        ExpertWork(routed=experts.routed, per_token=experts.per_token, local=experts.local, gemm=gemm)
+        ExpertWork(
+            routed=experts.routed, per_token=experts.per_token, local=experts.local, gemm=gemm, width=_width(experts)
+        )
         for gemm in _gather(experts.gemms)
     )
+
+
+def _width(experts: ExpertShard) -> Number:
+    """The narrowest side of an expert's matrices on the device."""
+    sides = [side for gemm in experts.gemms if gemm.gemm for side in (gemm.rows_out, gemm.cols_in)]
+    found: Number = sides[0]
+    for side in sides[1:]:
+        found = np.minimum(found, side)
+    return found
 
 
 def _kernels(layer: LayerShard) -> int:

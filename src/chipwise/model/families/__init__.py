@@ -26,8 +26,8 @@ MODULES: dict[str, str] = {
         "xlm-roberta-xl electra distilbert mpnet albert deberta deberta-v2 nomic_bert"
     ),
     "clip": (
-        "clap blip-2 blip_2_vision_model clip siglip siglip2 clap_text_model blip_vision_model blip_text_model blip "
-        "git_vision_model git"
+        "clap blip-2 blip_2_qformer blip_2_vision_model clip siglip siglip2 clap_text_model blip_vision_model "
+        "blip_text_model blip git_vision_model git"
     ),
     "cnn": "resnet regnet convnext convnextv2 efficientnet mobilenet_v1 mobilenet_v2 detr table-transformer segformer",
     "cohere": "cohere cohere2 cohere2_moe cohere_compass_text",
@@ -52,7 +52,7 @@ MODULES: dict[str, str] = {
         "gemma4_text gemma3n_text gemma3n gemma4_unified gemma4_unified_text gemma4_unified_assistant "
         "gemma4_assistant embedding_gemma2 embedding_gemma2_text"
     ),
-    "generic": "generic generic_encoder",
+    "generic": "generic generic_encoder generic_vision",
     "glm": (
         "glm glm4 glm4_moe glm4v_text glm_ocr_text glm_image_text glm4v_moe_text solar_open sarvam_moe bailing_moe "
         "bailing_moe_v2 dots1 hy_v3 ernie4_5_moe minicpm openmoe hunyuan hunyuan_v1_dense hunyuan_vl_text "
@@ -126,6 +126,7 @@ MODULES: dict[str, str] = {
         "llama4 mllama_text_model mllama gemma4 glm4v glm46v glm4v_moe kimi_k25 kimi_vl moonvit kimi_k3 minimax_m3_vl "
         "step3p7"
     ),
+    "xlnet": "xlnet",
     "yolo": "yolo",
     "zamba": "zamba zamba2",
 }

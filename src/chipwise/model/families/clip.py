@@ -149,39 +149,50 @@ def clap(keys: Keys) -> Draft:
     return replace(text, kind="audio", outer=outer, towers=(swin.tower("audio_model"),))
 
 
+def qformer(keys: Keys) -> Draft:
+    """A Q-Former: queries that attend to each other, and to an image or a sound in every so-many-th layer."""
+    hidden, width, depth = keys.size(*k.HIDDEN), keys.size(*k.FFN), keys.layers()
+    count = keys.size(*k.HEADS, least=1)
+    heads = Heads(hidden=hidden, query=count, kv=count, dim=hidden // count)
+    crossing = Projections(bias="qkvo", prefix="crossattention", kv_hidden=keys.size("encoder_hidden_size"))
+    own = (
+        *attention_weights(heads, Projections(bias="qkvo")),
+        *mlp(hidden, width, gated=False, bias=True, prefix="query"),
+        *norms(NORM_NAMES, hidden, "layer"),
+    )
+    if keys.flag("use_qformer_text_input"):
+        text = mlp(hidden, width, gated=False, bias=True, prefix="text")
+        own = (*own, *text, *norm("output.LayerNorm", hidden, "layer"))
+    both = (*own, *attention_weights(heads, crossing), *norm("crossattention.LayerNorm", hidden, "layer"))
+    crossed = -(-depth // keys.size("cross_attention_frequency", default=2, least=1))
+    attention = heads.attention(causal=False)
+    return Draft(
+        kind="encoder",
+        layers=(*stack(crossed, both, attention), *stack(depth - crossed, own, attention)),
+        outer=norm("qformer.layernorm", hidden, "layer"),
+        hidden_size=hidden,
+    )
+
+
 def blip2(keys: Keys) -> Draft:
     """BLIP-2: BLIP's ViT, a Q-Former whose queries attend to the image in every second layer, a language model."""
     text = text_part(keys, default="opt")
     seen = read_part(part_keys(keys, "vision_config", default="blip_2_vision_model"))
-    former = part_keys(keys, "qformer_config", default="blip_2_qformer")
-    hidden, width = former.size(*k.HIDDEN), former.size(*k.FFN)
-    count = former.size(*k.HEADS, least=1)
-    heads = Heads(hidden=hidden, query=count, kv=count, dim=hidden // count)
-    crossing = Projections(bias="qkvo", prefix="crossattention", kv_hidden=former.size("encoder_hidden_size"))
-    own = (
-        *attention_weights(heads, Projections(bias="qkvo")),
-        *mlp(hidden, width, gated=False, bias=True),
-        *norms(NORM_NAMES, hidden, "layer"),
-    )
-    both = (*own, *attention_weights(heads, crossing), *norm("crossattention.LayerNorm", hidden, "layer"))
-    every = former.size("cross_attention_frequency", default=2, least=1)
-    depth = former.layers()
-    crossed = -(-depth // every)
-    attention = heads.attention(causal=False)
-    layers = (*stack(crossed, both, attention), *stack(depth - crossed, own, attention))
-    queries = keys.size("num_query_tokens", default=32)
-    qformer = Tower(name="qformer", layers=layers, weights=norm("qformer.layernorm", hidden, "layer"))
+    queries = part_keys(keys, "qformer_config", default="blip_2_qformer")
+    former = qformer(queries.also(encoder_hidden_size=seen.hidden_size))
     between = (
-        vector("query_tokens", queries * hidden, "embedding"),
-        *matrix("language_projection", (text.hidden_size, hidden), "other", bias=True),
+        vector("query_tokens", keys.size("num_query_tokens", default=32) * former.hidden_size, "embedding"),
+        *matrix("language_projection", (text.hidden_size, former.hidden_size), "other", bias=True),
     )
     projection = Tower(name="language_projection", weights=between)
-    return text.beside(seen.tower("vision_model"), qformer, projection, kind="vision-language")
+    towers = (seen.tower("vision_model"), former.tower("qformer"), projection)
+    return text.beside(*towers, kind="vision-language")
 
 
 READERS = {
     "clap": clap,
     "blip-2": blip2,
+    "blip_2_qformer": qformer,
     "blip_2_vision_model": blip_vision,
     "clip": clip,
     "siglip": siglip,

@@ -278,7 +278,7 @@ def segformer(keys: Keys) -> Draft:
     count = len(widths)
     heads = keys.sizes("num_attention_heads", count=count)
     reduces, patches = keys.sizes("sr_ratios", count=count), keys.sizes("patch_sizes", count=count)
-    ratios = [float(value) for value in keys.items("mlp_ratios")] or [4.0] * count
+    ratios = keys.numbers("mlp_ratios") or (4.0,) * count
     before = keys.size("num_channels", default=3)
     outer: Weights = ()
     layers: list[Layer] = []

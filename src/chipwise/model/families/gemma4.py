@@ -170,7 +170,7 @@ def _altup(keys: Keys, size: Dims) -> Weights:
 
 
 def gemma3n(keys: Keys) -> Draft:
-    """Gemma 3n: MobileNet 5 sees (its total is published, not its layers), a Conformer hears, each behind a matrix."""
+    """Gemma 3n: MobileNet 5 sees (its total is known, not its layers), a Conformer hears, each behind a matrix."""
     text = text_part(keys, default="gemma3n_text")
     seen = part_keys(keys, "vision_config", default="gemma3n_vision")
     name = seen.text("architecture", default="mobilenetv5_300m_enc")

@@ -34,9 +34,21 @@ def gpt_bigcode(keys: Keys) -> Draft:
 def gpt_neo(keys: Keys) -> Draft:
     """GPT-Neo: local and global layers by turns, bias only on the output projection."""
     size = dims(keys, ffn_times=4)
-    pattern = [kind for kinds, times in keys.items("attention_types") for kind in list(kinds) * times]
+    pattern = _pattern(keys)
     known = keys.also(layer_types=pattern, sliding_window=keys.size("window_size", default=256))
     return decoder(known, _style(bias="o", positions=keys.size(*k.CONTEXT)), size=size)
+
+
+def _pattern(keys: Keys) -> list[str]:
+    """`[[["global", "local"], 12]]` is twelve times the pair."""
+    out: list[str] = []
+    for item in keys.items("attention_types"):
+        if not (isinstance(item, list) and len(item) == 2 and isinstance(item[0], list) and type(item[1]) is int):
+            raise keys.wrong("attention_types", item, "a list of kinds and how often they come")
+        if len(item[0]) * item[1] > k.MOST_LAYERS:
+            raise keys.wrong("attention_types", item, f"at most {k.MOST_LAYERS} layers")
+        out += [str(kind) for kind in item[0]] * item[1]
+    return out
 
 
 def gpt_neox(keys: Keys) -> Draft:

@@ -31,7 +31,7 @@ def _kinds(keys: Keys, layers: int) -> list[str]:
     inner = keys.mapping("linear_attn_config")
     full = inner.get("full_attn_layers")
     if isinstance(full, list):
-        known = set(full)
+        known = set(Keys(data=inner, path=f"{keys.path}linear_attn_config.").sizes("full_attn_layers"))
         return ["mla" if index + 1 in known else "linear" for index in range(layers)]
     listed = keys.items("layer_types")
     if listed:

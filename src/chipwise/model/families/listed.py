@@ -32,7 +32,10 @@ _GENERATES = (
     "ForSpeechToText",
     "ForTextToText",
 )
-_MOST_COPIES = 1_000_000
+_LONGEST_NAME = 100
+_HEADS = "num_attention_heads"
+# Copies without a position of their own stand one by one up to so many.
+_MOST_LOOSE = 64
 _SIDES = ("decoder_attention_heads", "encoder_attention_heads", "attention_heads")
 
 
@@ -53,7 +56,8 @@ class Row:
 @cache
 def listed(model_type: str) -> Mapping[str, Any] | None:
     """The table of a model_type; None where there is none."""
-    if not model_type.replace("-", "").replace("_", "").replace(".", "").isalnum():
+    plain = model_type.replace("-", "").replace("_", "").replace(".", "")
+    if not plain.isalnum() or len(plain) > _LONGEST_NAME:
         return None
     place = files("chipwise.model") / "data" / "tensors" / f"{model_type}.json"
     if not place.is_file():
@@ -67,6 +71,17 @@ def listed_types() -> tuple[str, ...]:
     """Every model_type that has a table."""
     folder = files("chipwise.model") / "data" / "tensors"
     return tuple(sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cached:
+    """Which stacks look back on what they wrote: those the table names, else by name where the class generates."""
+
+    stacks: tuple[str, ...]
+    generates: bool
+
+    def holds(self, where: str) -> bool:
+        return where in self.stacks or (not self.stacks and self.generates and _looks_back(where))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +117,9 @@ class Values:
             value = self._default(path)
         if isinstance(value, bool):
             return int(value)
-        if not isinstance(value, int | float) or not abs(value) <= k.MOST_SIZE:
-            raise self.keys.wrong(path, value, "a number up to 2**40")
+        least = min(0, self.defaults.get(path) or 0) if isinstance(self.defaults.get(path), int | float) else 0
+        if not isinstance(value, int | float) or not least <= value <= k.MOST_SIZE:
+            raise self.keys.wrong(path, value, f"a number from {least} to 2**40")
         return value
 
     def _default(self, path: str) -> Any:
@@ -133,11 +149,11 @@ def read_listed(keys: Keys) -> Draft:
     table = listed(keys.text("model_type")) or {}
     name, entry = _class(table, keys)
     values = Values(keys=keys, defaults=table["defaults"])
-    _check(values, entry, table["defaults"])
+    _check(values, entry, table)
     parts = [read_nested(keys, *part) for part in entry["parts"]]
     rows = [_row(*table["rows"][index]) for index in entry["rows"]]
-    own = _built(rows, values, generates=name.endswith(_GENERATES))
-    draft = _joined(own, parts, table["kind"])
+    own = _built(rows, values, _Cached(stacks=tuple(table.get("causal", ())), generates=name.endswith(_GENERATES)))
+    draft = _joined(own, parts, table["kind"], generates=name.endswith(_GENERATES))
     warnings = () if name == (keys.head or name) else (f"{keys.head} is not listed: read as {name}",)
     return replace(draft, warnings=(*draft.warnings, *warnings, *_unknown(values, table)))
 
@@ -155,9 +171,18 @@ def _class(table: Mapping[str, Any], keys: Keys) -> tuple[str, Mapping[str, Any]
     return name, classes[name]
 
 
-def _check(values: Values, entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Refuse values whose effect on the shapes is not known: those of `fixed` keys, lists of another length."""
+def _check(values: Values, entry: Mapping[str, Any], table: Mapping[str, Any]) -> None:
+    """Refuse values whose effect on the shapes is not known.
+
+    Those of `fixed` keys, sizes that the class takes with no other value while the rest stays (they are among its
+    `words`), lists of another length.
+    """
+    defaults = table["defaults"]
     changed = [path for path in entry["fixed"] if _differs(values.said(path), defaults.get(path))]
+    changed += [
+        path for path, usual in table["words"].items() if type(usual) is int and _differs(values.said(path), usual)
+    ]
+    changed += _other_heads(values, defaults)
     stems = {path.rpartition(".")[0] for path in defaults if path.rpartition(".")[2].isdigit()}
     for stem in stems:
         told = values.said(stem)
@@ -170,6 +195,21 @@ def _check(values: Values, entry: Mapping[str, Any], defaults: Mapping[str, Any]
             why="how they change the shapes of this class is not known here",
             fix="give the safetensors file, whose header holds every shape",
         )
+
+
+def _other_heads(values: Values, defaults: Mapping[str, Any]) -> list[str]:
+    """Head sizes that a config says beside the keys of its class, and that are not its width by its heads."""
+    places = [path.removesuffix(_HEADS) for path in defaults if path.endswith(_HEADS)]
+    out = []
+    for place in places:
+        path = f"{place}head_dim"
+        said = values.said(path)
+        if path in defaults or not isinstance(said, int):
+            continue
+        heads, width = (values.said(place + name) or defaults.get(place + name) for name in (_HEADS, "hidden_size"))
+        if isinstance(heads, int) and isinstance(width, int) and said * heads != width:
+            out.append(path)
+    return out
 
 
 def _differs(said: Any, default: Any) -> bool:
@@ -201,7 +241,7 @@ def read_nested(
     return read_part(part_keys(inner, last, default=default, head=class_name))
 
 
-def _built(rows: Sequence[Row], values: Values, *, generates: bool) -> Draft:
+def _built(rows: Sequence[Row], values: Values, cached: _Cached) -> Draft:
     """Rows with a position become layers by their stack and count, the others stand outside."""
     stacks: dict[tuple[str, int], list[Weight]] = {}
     outer: list[Weight] = []
@@ -212,22 +252,30 @@ def _built(rows: Sequence[Row], values: Values, *, generates: bool) -> Draft:
         sides = [_size(side, values) for side in row.sides]
         weight = _weight(row.name, sides)
         where, mark, _ = row.name.partition(".N.")
-        if mark and count > 1 and count <= _MOST_COPIES:
+        if count > k.MOST_LAYERS:
+            raise values.keys.wrong(row.count, count, f"at most {k.MOST_LAYERS} of {row.name}")
+        if count > (1 if mark else _MOST_LOOSE):
             stacks.setdefault((where, count), []).extend([weight] * row.times)
         else:
-            outer += [weight] * (row.times * min(max(count, 0), _MOST_COPIES))
-    layers = tuple(
-        _layer(count, held, values, causal=generates and _looks_back(where)) for (where, count), held in stacks.items()
+            outer += [weight] * (row.times * count)
+    layers = tuple(_layer(count, held, values, where, cached) for (where, count), held in stacks.items())
+    return Draft(
+        kind="vision",
+        layers=layers,
+        outer=tuple(outer),
+        hidden_size=_told(values, k.HIDDEN, *map(_own_place, cached.stacks)) or 0,
+        vocab_size=_told(values, k.VOCAB) or 0,
+        max_context_tokens=_told(values, k.CONTEXT),
     )
-    return Draft(kind="vision", layers=layers, outer=tuple(outer), hidden_size=_hidden(values))
 
 
 def _size(text: str, values: Values) -> int:
     try:
-        return evaluate(text, values.number)
+        size = evaluate(text, values.number)
     except ZeroDivisionError:
         zero = sorted(name for name in names_in(text) if not values.number(name))
         raise values.keys.wrong(zero[0] if zero else text, 0, "a number above 0") from None
+    return max(size, 0)
 
 
 def _weight(name: str, sides: Sequence[int]) -> Weight:
@@ -261,7 +309,7 @@ def _part_of(leaf: str, *, is_matrix: bool) -> Part:
 
 _KEYS_OF = ("k_proj", "key", "key_proj", "attention.k", "SelfAttention.k")
 _VALUES_OF = ("v_proj", "value", "value_proj", "attention.v", "SelfAttention.v")
-_FUSED = ("qkv_proj", "qkv", "Wqkv", "query_key_value")
+_FUSED = ("qkv_proj", "qkv", "Wqkv", "query_key_value", "att_proj")
 _TEXT = ("decoder", "text_model", "language_model", "backbone_model")
 _NOT_TEXT = ("encoder", "vision", "codec", "depth", "t2u", "perceiver", "resampler", "qformer")
 _PLACES = ("", "decoder.", "text_config.", "decoder_config.", "language_config.")
@@ -275,11 +323,13 @@ def _looks_back(where: str) -> bool:
     )
 
 
-def _layer(count: int, weights: Sequence[Weight], values: Values, *, causal: bool) -> Layer:
+def _layer(count: int, weights: Sequence[Weight], values: Values, where: str, cached: _Cached) -> Layer:
     """`count` equal layers; they cache what they look at where a decoder looks back on its own text."""
     own = [weight for weight in weights if not _crosses(weight.name) and weight.in_features > 1]
     keyed, valued, fused = (_named(own, names) for names in (_KEYS_OF, _VALUES_OF, _FUSED))
-    query, kv = _heads(values, k.HEADS) or 1, _heads(values, k.KV_HEADS)
+    place = _own_place(where)
+    query, kv = (_told(values, names, place, then=_SIDES) for names in (k.HEADS, k.KV_HEADS))
+    query = query or 1
     if keyed is not None and valued is not None:
         inside, outside = keyed.out_features, valued.out_features
     elif fused is not None:
@@ -295,7 +345,7 @@ def _layer(count: int, weights: Sequence[Weight], values: Values, *, causal: boo
         kv_heads=kv,
         head_dim=inside // kv,
         value_head_dim=outside // kv,
-        causal=causal,
+        causal=cached.holds(where),
     )
     return Layer(count=count, attention=attention, weights=tuple(weights), indices=_indices(count))
 
@@ -308,25 +358,30 @@ def _indices(count: int) -> tuple[int, ...]:
     return tuple(range(min(count, k.MOST_LAYERS)))
 
 
-def _heads(values: Values, names: Sequence[str]) -> int:
-    """A number of heads at the top or in the text part; 0 where none is said."""
-    wanted = (*(f"{place}{name}" for place in _PLACES for name in names), *_SIDES)
-    said = (values.said(name) or values.defaults.get(name) for name in wanted)
-    return next((value for value in said if isinstance(value, int) and 0 < value < k.MOST_LAYERS), 0)
-
-
 def _crosses(name: str) -> bool:
     return any(word in name for word in ("encoder_attn", "cross", "EncDecAttention"))
 
 
-def _hidden(values: Values) -> int:
-    said = (values.said(name) for name in k.HIDDEN)
-    return next((value for value in said if isinstance(value, int)), 0)
+def _caches(draft: Draft) -> bool:
+    return any(layer.attention.cache_elements_per_token for layer in draft.layers)
 
 
-def _joined(own: Draft, parts: Sequence[Draft], kind: Any) -> Draft:
-    """The class's own tensors beside its parts: a language model leads where there is one."""
-    text = next((part for part in parts if part.kind == "llm"), None)
+def _own_place(where: str) -> str:
+    """Where the sizes of a stack may stand: `semantic.layers` reads `semantic_config`."""
+    return f"{where.partition('.')[0]}_config."
+
+
+def _told(values: Values, names: Sequence[str], *first: str, then: Sequence[str] = ()) -> int | None:
+    """A size in the places `first`, at the top or in the text part, or under `then`; None where none is said."""
+    wanted = (*(f"{place}{name}" for place in (*first, *_PLACES) for name in names), *then)
+    said = (values.said(name) or values.defaults.get(name) for name in wanted)
+    return next((value for value in said if isinstance(value, int) and 0 < value <= k.MOST_SIZE), None)
+
+
+def _joined(own: Draft, parts: Sequence[Draft], kind: Any, *, generates: bool) -> Draft:
+    """The class's own tensors beside its parts: a language model leads, or the part that holds one in what writes."""
+    leads = [part for part in parts if part.kind == "llm"] or [part for part in parts if generates and _caches(part)]
+    text = leads[0] if leads else None
     if text is None:
         towers = tuple(part.tower(f"part_{index}") for index, part in enumerate(parts))
         return replace(own, kind=kind, towers=towers)

@@ -168,6 +168,12 @@ def read_pattern(pattern: Pattern) -> Callable[[Keys], Draft]:
     return read
 
 
+def shieldgemma2(keys: Keys) -> Draft:
+    """ShieldGemma 2: Gemma 3, which ties its head whatever the class around it assumes."""
+    tied = keys.flag("tie_word_embeddings") if keys.has("tie_word_embeddings") else True
+    return read_pattern(PATTERNS["gemma3"])(keys.also(tie_word_embeddings=tied))
+
+
 def original_llava(keys: Keys) -> Draft:
     """LLaVA as first published: the language model's config with the name of a vision tower."""
     if keys.has("text_config", "vision_config"):
@@ -224,7 +230,6 @@ PATTERNS: dict[str, Pattern] = {
     "llava_onevision": Pattern(text="qwen2", vision="siglip_vision_model", projector=with_newline),
     "vipllava": Pattern(text="llama", vision="clip_vision_model", projector=vip),
     "gemma3": Pattern(text="gemma3_text", vision="siglip_vision_model", projector=gemma3),
-    "shieldgemma2": Pattern(text="gemma3_text", vision="siglip_vision_model", projector=gemma3),
     "paligemma": Pattern(text="gemma", vision="siglip_vision_model", projector=paligemma),
     "mistral3": Pattern(text="mistral", vision="pixtral", projector=mistral3),
     "lighton_ocr": Pattern(text="qwen3", vision="pixtral", projector=mistral3),
@@ -250,4 +255,5 @@ READERS = {
     **{name: read_pattern(pattern) for name, pattern in PATTERNS.items()},
     "llava": original_llava,
     "llava_llama": vila,
+    "shieldgemma2": shieldgemma2,
 }

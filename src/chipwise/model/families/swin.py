@@ -18,6 +18,7 @@ from chipwise.model.blocks import (
 from chipwise.model.draft import Draft, stack
 from chipwise.model.keys import Keys, divide, side_by_side
 from chipwise.model.spec import Layer
+from chipwise.model.towers import sides
 
 
 def swin(keys: Keys) -> Draft:
@@ -27,11 +28,7 @@ def swin(keys: Keys) -> Draft:
     width, depths = keys.size("embed_dim"), keys.sizes("depths")
     heads = keys.sizes("num_heads", count=len(depths))
     ratio = keys.number("mlp_ratio", default=4.0)
-    patch = keys.size("patch_size", default=4) ** 2
-    outer: Weights = (
-        *conv("patch_embeddings", (width, keys.size("num_channels", default=3)), patch),
-        *norm("embeddings.norm", width, "layer"),
-    )
+    outer = _patches(keys, width)
     layers: list[Layer] = []
     for index, (depth, count) in enumerate(side_by_side(keys, "num_heads", depths, heads)):
         shape = Heads(hidden=width, query=count, kv=count, dim=divide(keys, width, count, "embed_dim"))
@@ -51,6 +48,19 @@ def swin(keys: Keys) -> Draft:
     if keys.head.endswith("ForImageClassification"):
         outer += matrix("classifier", (keys.labels, width), "head", bias=True)
     return Draft(kind="vision", layers=tuple(layers), outer=outer, hidden_size=width)
+
+
+def _patches(keys: Keys, width: int) -> Weights:
+    """The patches, their norm, and a table of positions where they are absolute."""
+    patch = keys.size("patch_size", default=4, least=1)
+    out = (
+        *conv("patch_embeddings", (width, keys.size("num_channels", default=3)), patch**2),
+        *norm("embeddings.norm", width, "layer"),
+    )
+    if not keys.flag("use_absolute_embeddings"):
+        return out
+    rows, columns = sides(keys, "image_size", 224)
+    return (*out, table("position_embeddings", -(-rows // patch) * -(-columns // patch), width))
 
 
 def _bias(keys: Keys, *, second: bool) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipwise.errors import KnowledgeError
+from chipwise.model import keys as k
 from chipwise.model.blocks import Weights, conv, matrix, norm, table
 from chipwise.model.draft import Draft
 from chipwise.model.keys import Keys
@@ -31,7 +32,7 @@ class _Scale:
 
     def repeats(self, value: int) -> int:
         """Scaled repeats, at least one."""
-        return max(round(value * self.depth), 1) if value > 1 else value
+        return max(round(min(value, _MOST_MODULES + 1) * self.depth), 1) if value > 1 else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,9 +248,13 @@ def _scale(keys: Keys) -> _Scale:
     if not wanted and len(scales) > 1:
         keys.notes.append(f"the file holds scales {', '.join(map(str, scales))}: counted at {name}")
     values = scales[name]
-    if not isinstance(values, list) or len(values) < 3 or not all(isinstance(v, int | float) for v in values):
+    if not isinstance(values, list) or len(values) < 3 or not all(_is_scale(value) for value in values):
         raise keys.wrong("scales", values, "depth, width and most channels")
     return _Scale(name=str(name), depth=values[0], width=values[1], most=values[2])
+
+
+def _is_scale(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= k.MOST_SIZE
 
 
 def _module(keys: Keys, row: object, widths: list[int], scale: _Scale, head: tuple[int, bool]) -> tuple[int, Weights]:
@@ -259,6 +264,8 @@ def _module(keys: Keys, row: object, widths: list[int], scale: _Scale, head: tup
     sources = source if isinstance(source, list) else [source]
     inputs = [_width(keys, widths, index) for index in sources]
     repeats = scale.repeats(repeats) if isinstance(repeats, int) else 1
+    if repeats > _MOST_MODULES:
+        raise keys.wrong("repeats", row[1], f"at most {_MOST_MODULES} modules")
     if isinstance(name, str) and name in _SCALED:
         out = scale.channels(_number(args, 0, 0))
         call = _Call(inside=inputs[0], out=out, repeats=repeats, rest=args[1:], scale=scale)
@@ -266,7 +273,7 @@ def _module(keys: Keys, row: object, widths: list[int], scale: _Scale, head: tup
         return out, _SCALED[name](call) * copies
     if not isinstance(name, str) or name not in _UNSCALED:
         raise _unknown_module(name)
-    fixed = _Fixed(inputs=inputs, args=args, repeats=min(repeats, _MOST_MODULES), classes=head[0], legacy=head[1])
+    fixed = _Fixed(inputs=inputs, args=args, repeats=repeats, classes=head[0], legacy=head[1])
     return _UNSCALED[name](fixed)
 
 

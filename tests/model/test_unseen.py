@@ -1,0 +1,152 @@
+"""Configs of families that no one here has seen: read with a note of what was taken for granted, or refused by key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chipwise.errors import KnowledgeError
+from chipwise.model.read import Source, read_source
+from chipwise.model.spec import ModelSpec
+
+TEXT: dict[str, Any] = {
+    "hidden_size": 2048,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "intermediate_size": 5632,
+    "vocab_size": 50304,
+}
+# Q and O of 2048, K and V of 512 rows, three matrices of 5632, two norms; two tables and a norm.
+LAYER = 2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 5632 * 2048 + 2 * 2048
+DENSE = 24 * LAYER + 2 * 50304 * 2048 + 2048
+
+
+def _read(model_type: str, head: str, **config: Any) -> ModelSpec:
+    return read_source(Source(config={"model_type": model_type, "architectures": [head], **config}, name="x"))
+
+
+def test_a_dense_decoder_with_other_key_names() -> None:
+    spec = _read(
+        "zephyrine",
+        "ZephyrineForCausalLM",
+        n_embd=2048,
+        n_layer=24,
+        n_head=16,
+        n_kv_heads=4,
+        ffn_hidden_size=5632,
+        padded_vocab_size=50304,
+        seq_length=4096,
+        top_k=50,
+    )
+    assert spec.params_total == DENSE
+    assert spec.kv_bytes_per_token() == 24 * 2 * 512 * 2
+    assert any("'zephyrine' is not known: read as a plain decoder with a gated MLP" in note for note in spec.warnings)
+
+
+def test_a_dense_decoder_whose_key_names_say_nothing() -> None:
+    with pytest.raises(KnowledgeError) as caught:
+        _read("zephyrine", "ZephyrineForCausalLM", width=2048, blocks=24, q_heads=16, vocab_size=50304)
+    for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
+        assert name in caught.value.what
+    assert "vocab_size" not in caught.value.what
+
+
+def test_an_mlp_whose_activation_takes_no_gate() -> None:
+    spec = _read("zephyrine", "ZephyrineForCausalLM", **TEXT, hidden_act="relu2", layer_norm_eps=1e-5)
+    assert spec.params_total == DENSE - 24 * 5632 * 2048 + (24 * 2 + 1) * 2048
+
+
+def test_experts_under_the_usual_keys() -> None:
+    more = {"num_experts": 64, "num_experts_per_tok": 6, "moe_intermediate_size": 1408, "first_k_dense_replace": 1}
+    spec = _read("brontes", "BrontesForCausalLM", **TEXT, **more)
+    expert = 3 * 1408 * 2048
+    assert spec.params_total == DENSE + 23 * (64 * expert + 64 * 2048 - 3 * 5632 * 2048)
+    assert spec.params_active == spec.params_total - 23 * 58 * expert
+    assert not any("add to a layer" in note for note in spec.warnings)
+
+
+def test_experts_under_unknown_keys_are_named() -> None:
+    with pytest.raises(KnowledgeError, match="expert_count, expert_hidden, experts_active"):
+        _read("brontes", "BrontesForCausalLM", **TEXT, expert_count=64, experts_active=6, expert_hidden=1408, top_k=50)
+
+
+def test_a_generation_key_is_no_number_of_experts() -> None:
+    with pytest.raises(KnowledgeError, match="does not say num_experts_per_tok"):
+        _read("brontes", "BrontesForCausalLM", **TEXT, num_experts=64, moe_intermediate_size=1408, top_k=50)
+
+
+def test_unknown_parts_that_say_enough() -> None:
+    seen = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+    spec = _read(
+        "argus_vl",
+        "ArgusForConditionalGeneration",
+        text_config={"model_type": "argus_text", **TEXT},
+        vision_config={"model_type": "argus_vision", **seen, "patch_size": 14, "image_size": 336},
+    )
+    vit = 24 * (4 * 1024 * 1024 + 2 * 4096 * 1024 + 4 * 1024 + 4096 + 1024 + 4 * 1024)
+    vit += 1024 * 3 * 14 * 14 + 1024 + (24 * 24 + 1 + 1) * 1024 + 2 * 1024
+    between = 1024 * 2048 + 2048 + 2048 * 2048 + 2048
+    assert spec.params_total == DENSE + vit + between
+    assert spec.architecture == "vision-language"
+    assert spec.kv_bytes_per_token() == 24 * 2 * 512 * 2
+    for name in ("argus_vl", "argus_text", "argus_vision"):
+        assert any(f"{name!r} is not known" in note for note in spec.warnings)
+
+
+@pytest.mark.parametrize(
+    ("parts", "missing"),
+    [
+        ({"text_config": {**TEXT, "vocab_size": None}}, "text_config.vocab_size"),
+        ({"text_config": TEXT, "vision_config": {"patch_size": 14, "hidden_size": 64}}, "vision_config.num_hidden"),
+        ({"text_config": {**TEXT, "mamba_d_state": 16}}, "text_config.mamba_d_state"),
+        ({"text_config": TEXT, "audio_config": {"model_type": "argus_ear", "d_model": 512}}, "argus_ear"),
+        ({"text_config": TEXT, "talker_config": {"num_hidden_layers": 4}}, "talker_config"),
+        ({"text_config": TEXT, "latent_attention_config": {"model_type": "latent"}}, "latent_attention_config"),
+        ({"text_config": TEXT, "tokenizer_config": {"backbone_config": {"depth": 12}}}, "tokenizer_config"),
+    ],
+)
+def test_unknown_parts_that_do_not(parts: dict[str, Any], missing: str) -> None:
+    with pytest.raises(KnowledgeError, match=missing):
+        _read("argus_vl", "ArgusForConditionalGeneration", **parts)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"recurrent_state_dim": 128, "layers_block_type": ["recurrent", "attention"] * 12}, "recurrent_state_dim"),
+        ({"layer_types": ["gated_memory", "full_attention"] * 12}, "layer_types"),
+        ({"kv_reuse_groups": 4}, "kv_reuse_groups"),
+        ({"moe_layers": [1, 3, 5]}, "moe_layers"),
+    ],
+)
+def test_layers_of_an_unknown_kind_are_named(more: dict[str, Any], named: str) -> None:
+    with pytest.raises(KnowledgeError, match=f"'tidal' is not one we can read: .*{named}"):
+        _read("tidal", "TidalForCausalLM", **TEXT, **more)
+
+
+def test_a_vision_transformer() -> None:
+    sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+    head = "IrisNetForImageClassification"
+    spec = _read("irisnet", head, **sizes, image_size=224, patch_size=16, num_labels=1000)
+    known = _read("vit", "ViTForImageClassification", **sizes, image_size=224, patch_size=16, num_labels=1000)
+    assert spec.params_total == known.params_total == 86_567_656
+    assert spec.architecture == "vision"
+    assert any("'irisnet' is not known: read as ViT" in note for note in spec.warnings)
+    with pytest.raises(KnowledgeError, match="image_size"):
+        _read("irisnet", head, **sizes, patch_size=16)
+
+
+def test_a_stack_of_convolutions_is_no_vision_transformer() -> None:
+    with pytest.raises(KnowledgeError, match="irisnet"):
+        _read("irisnet", "IrisNetModel", embed_dims=[64, 128, 320, 512], depths=[3, 4, 6, 3])
+
+
+def test_a_part_of_another_house_is_told_and_says_its_own_sizes() -> None:
+    vision = {"model_type": "clip_vision_model"}
+    head = "LlavaForConditionalGeneration"
+    spec = _read("llava", head, text_config={"model_type": "argus", **TEXT}, vision_config=vision)
+    assert "text_config.model_type 'argus' is not known: read as llama" in spec.warnings
+    with pytest.raises(KnowledgeError, match=r"text_config\.hidden_size"):
+        _read("llava", head, text_config={"model_type": "argus"}, vision_config=vision)
