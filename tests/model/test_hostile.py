@@ -59,6 +59,44 @@ def test_wrong_values_are_named(key: str, value: object) -> None:
     assert key in caught.value.what
 
 
+UNET: dict[str, Any] = {
+    "_class_name": "UNet2DConditionModel",
+    "block_out_channels": [32, 64],
+    "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"],
+    "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"],
+    "in_channels": 4,
+    "cross_attention_dim": 32,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"model_type": "resnet", "hidden_sizes": [64], "depths": [10**9]}, "depths"),
+        ({**UNET, "layers_per_block": 10**9}, "layers_per_block"),
+        ({**UNET, "transformer_layers_per_block": 10**9}, "transformer_layers_per_block"),
+        ({**UNET, "_class_name": "AutoencoderKL", "latent_channels": 4, "layers_per_block": 10**9}, "layers_per_block"),
+        ({**LLAMA, "model_type": "gpt_neo", "attention_types": [[["global"], 10**9]]}, "attention_types"),
+        ({"model_type": "ijepa", "architectures": ["IJepaModel"], "hidden_size": -5}, "hidden_size"),
+        ({**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 9}, "9 of 8 experts"),
+        ({**LLAMA, "model_type": "x" * 5000, "architectures": None}, "xxx"),
+    ],
+)
+def test_far_too_much_is_named_at_once(config: dict[str, Any], named: str) -> None:
+    with pytest.raises(ChipwiseError, match=named):
+        read_source(Source(config=config, name="bad"))
+
+
+def test_a_pipeline_reads_only_its_own_folder(tmp_path: Path) -> None:
+    inside = tmp_path / "pipeline"
+    inside.mkdir()
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
+    index = {"_class_name": "FluxPipeline", "..": ["transformers", "X"], "y" * 5000: ["transformers", "X"]}
+    (inside / "model_index.json").write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(ChipwiseError):
+        load_model(str(inside))
+
+
 def test_ten_to_the_eighteen_layers_state_the_limit() -> None:
     with pytest.raises(InputError, match="num_hidden_layers") as caught:
         read_source(Source(config={**LLAMA, "num_hidden_layers": 10**9}, name="bad"))

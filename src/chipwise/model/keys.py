@@ -11,6 +11,8 @@ from chipwise.errors import InputError, KnowledgeError
 
 MOST_LAYERS = 100_000
 MOST_SIZE = 2**40
+# Blocks of a network that are laid out one by one.
+MOST_BLOCKS = 1_000
 
 # Names for one thing in configs of different houses. The first is the one an error message asks for.
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "embed_dim", "embedding_dim")
@@ -184,6 +186,16 @@ class Keys:
         if isinstance(value, int | float) and count is not None:
             return (self._whole(names[0], value, 0),) * count
         return tuple(self._whole(names[0], item, 0) for item in self.items(*names))
+
+    def few(self, name: str, counts: Sequence[int]) -> Sequence[int]:
+        """`counts` of blocks that are laid out one by one, where they are not too many.
+
+        Raises:
+            InputError: there are more than `MOST_BLOCKS` together.
+        """
+        if sum(counts) > MOST_BLOCKS:
+            raise self.wrong(name, list(counts), f"at most {MOST_BLOCKS} blocks")
+        return counts
 
     def numbers(self, *names: str) -> tuple[float, ...]:
         """A list of finite numbers under the first of `names` that is said; empty where none is."""

@@ -246,6 +246,7 @@ def _codec(keys: Keys, *, decodes: bool) -> Weights:
     """Stages of depthwise mixers: each doubles the channels after a strided convolution, and the decoder mirrors it."""
     filters = keys.size("encoder_n_filters", default=32)
     depths = [int(part) for part in keys.text("encoder_depths", default="3-3-3-3-3-3-8").split("-") if part.isdigit()]
+    keys.few("encoder_depths", depths)
     ratios = list(keys.sizes("encoder_ratios"))[::-1]
     latent = keys.size("vae_dim", default=64)
     out: Weights = conv("encoder.stem", (filters, 1), 7)

@@ -70,11 +70,7 @@ def resnet(keys: Keys) -> Draft:
 def _same_length(keys: Keys, widths: Sequence[int], depths: Sequence[int]) -> None:
     if not widths or len(widths) != len(depths):
         raise keys.wrong("depths", list(depths), f"one depth for each of {len(widths)} widths")
-    if sum(depths) > _MOST_BLOCKS:
-        raise keys.wrong("depths", list(depths), f"at most {_MOST_BLOCKS} blocks")
-
-
-_MOST_BLOCKS = 10_000
+    keys.few("depths", depths)
 
 
 def regnet(keys: Keys) -> Draft:
@@ -146,9 +142,10 @@ def efficientnet(keys: Keys) -> Draft:
     ratio = keys.number("squeeze_expansion_ratio", default=0.25)
     stem = _rounded(32 * width, divisor)
     outer = normed("embeddings", stem, keys.size("num_channels", default=3), 9)
-    for each in zip(ins, outs, kernels, expands, repeats, strict=True):
+    blocks = keys.few("num_block_repeats", [int(-(-(depth * count) // 1)) for count in repeats])
+    for each in zip(ins, outs, kernels, expands, blocks, strict=True):
         first, last = _rounded(each[0] * width, divisor), _rounded(each[1] * width, divisor)
-        for index in range(int(-(-(depth * each[4]) // 1))):
+        for index in range(each[4]):
             before = first if index == 0 else last
             outer += _inverted(before, last, each[2], each[3], ratio)
     hidden = keys.size("hidden_dim", default=_rounded(1280 * width, divisor))
@@ -223,6 +220,7 @@ def frozen_resnet(keys: Keys) -> tuple[Weights, int]:
     if inner.get("hidden_sizes"):
         part = Keys(data=inner, defaults={"embedding_size": 64}, nested=True, path="backbone_config.")
         widths, depths = part.sizes("hidden_sizes"), part.sizes("depths")
+        keys.few("depths", depths)
         bottleneck = part.text("layer_type", default="bottleneck") == "bottleneck"
     else:
         name = keys.text("backbone") or str(inner.get("backbone") or "") or "resnet50"

@@ -146,7 +146,7 @@ def _net(keys: Keys, *, video: bool = False) -> _Net:
     count = len(widths)
     depths = keys.raw("transformer_layers_per_block")
     embedding = keys.maybe("time_embedding_dim") or 4 * widths[0]
-    return _Net(
+    net = _Net(
         widths=widths,
         layers=_per_block(keys, "layers_per_block", count, 2),
         crossed=_per_block(keys, "cross_attention_dim", count, 0),
@@ -157,6 +157,9 @@ def _net(keys: Keys, *, video: bool = False) -> _Net:
         video=video,
         scale_shift=keys.text("resnet_time_scale_shift", default="default") == "scale_shift",
     )
+    keys.few("layers_per_block", net.layers)
+    keys.few("transformer_layers_per_block", net.depths)
+    return net
 
 
 def _conditions(keys: Keys, net: _Net) -> Weights:
@@ -262,6 +265,7 @@ def autoencoder(keys: Keys) -> Draft:
     if not widths:
         raise keys.missing("block_out_channels")
     latent, depth = keys.size("latent_channels"), keys.size("layers_per_block", default=1)
+    keys.few("layers_per_block", [depth])
     attends = keys.flag("mid_block_add_attention", default=True)
     encoder = _stages(widths, depth, keys.size("in_channels", default=3), "encoder")
     decoder = _stages(widths[::-1], depth + 1, latent, "decoder")
