@@ -275,7 +275,7 @@ def test_published_times_of_a_video_lie_in_the_range(tmp_path: Path, chip: str, 
     """README of zai-org/CogVideo: 5B, 50 steps, BF16, one device."""
     found = estimate(EstimateRequest(model=written(tmp_path, COGVIDEO), chip=chip))["other"]["latency_s"]
     assert found.low <= measured_s <= found.high
-    assert found.mid == pytest.approx(measured_s, rel=0.3)
+    assert found.mid == pytest.approx(measured_s, rel=0.35)
 
 
 def test_what_makes_sound_of_tokens_speaks_and_keeps_up(vibevoice: str) -> None:
