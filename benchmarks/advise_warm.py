@@ -20,6 +20,7 @@ QUESTIONS = {
     ),
     "rag 8B": Request(model="llama-3.1-8b", purpose="rag", users=32),
     "chat MoE": Request(model="deepseek-v3", purpose="chat", users=200),
+    "pretrain 8B": Request(model="llama-3.1-8b", purpose="pretrain", tokens=1e11),
 }
 
 

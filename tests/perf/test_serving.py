@@ -17,7 +17,7 @@ from chipwise.parallelism import Split
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.load import ServingInput, ServingLoad
 from chipwise.perf.parameters import Parameters
-from chipwise.perf.serving import bound_by, predict_serving, serving_terms
+from chipwise.perf.serving import alone_s, bound_by, explain_serving, predict_serving, serving_terms
 from chipwise.perf.spread import tpot_spread, ttft_spread
 
 Ask = Callable[..., ServingInput]
@@ -255,3 +255,19 @@ def test_impossible_questions_are_refused(ask: Ask, wrong: dict[str, float]) -> 
 def test_an_unknown_format_is_not_guessed(ask: Ask) -> None:
     with pytest.raises(KeyError):
         predict_serving(ask(load(), weight_bytes={"fp8": 1.0}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_explained_at_once_or_apart_is_the_same(ask: Ask, kind: str) -> None:
+    question = ask(load(kind, concurrency=np.array([1.0, 64.0])))
+    prediction, terms = explain_serving(question)
+    assert np.array_equal(prediction.tpot_s, predict_serving(question).tpot_s)
+    apart = serving_terms(question)
+    assert [one.operation for one in terms] == [one.operation for one in apart]
+    assert all(np.array_equal(one.decode_s, other.decode_s) for one, other in zip(terms, apart, strict=True))
+
+
+def test_alone_is_what_every_load_calls_isolated(ask: Ask) -> None:
+    question = ask(load("closed"))
+    prediction = predict_serving(question)
+    assert alone_s(question) == (prediction.isolated_ttft_s, prediction.isolated_tpot_s)

@@ -114,3 +114,13 @@ def test_a_tied_head_takes_nothing(make_model: MakeModel) -> None:
     small = make_model()
     tied = replace(small, outer=(small.outer[0], replace(small.outer[1], stored=False)))
     assert stored_bytes(small).main_bytes - stored_bytes(tied).main_bytes == 2 * 1024 * 256
+
+
+def test_models_that_differ_in_the_place_of_their_layers_alone_keep_their_own(make_model: MakeModel) -> None:
+    first = make_model()
+    places = [tuple(10 * at + one for one in range(layer.count)) for at, layer in enumerate(first.layers)]
+    moved = replace(
+        first, layers=tuple(replace(layer, indices=at) for layer, at in zip(first.layers, places, strict=True))
+    )
+    assert [layer.indices for layer in with_precision(first, "fp8").layers] == [one.indices for one in first.layers]
+    assert [layer.indices for layer in with_precision(moved, "fp8").layers] == places

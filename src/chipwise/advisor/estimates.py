@@ -13,6 +13,7 @@ from chipwise.decide.question import Demand, LoadKind
 from chipwise.decide.serving.answers import question_of, serving_object
 from chipwise.decide.serving.holding import hold, memory_object
 from chipwise.errors import InputError
+from chipwise.perf.serving import explain_serving
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import EstimateRequest
@@ -51,7 +52,7 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
         "schema_version": 1,
         "feasible": feasible,
         "config": _config(request, laid, replicas),
-        "serving": serving_object(laid.layout, asked, demand) if feasible else None,
+        "serving": serving_object(laid.layout, asked, demand, explain_serving(asked)) if feasible else None,
         "training": None,
         "other": None,
         "memory": memory,

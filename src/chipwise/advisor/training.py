@@ -17,7 +17,8 @@ from chipwise.decide.training.option import sizes_of
 from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
 from chipwise.decide.training.trainers import Scheme, trainers_of
-from chipwise.decide.training.trials import Way, trial
+from chipwise.decide.training.trials import trial
+from chipwise.decide.training.ways import Way, one_way
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
 from chipwise.memory.training_activations import held_format
@@ -64,7 +65,7 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     question = _question(model, demand)
     scheme = _scheme(question, platform, split, request.training)
     mode: Any = demand.recompute or DEFAULT_RECOMPUTE
-    found = trial(question, scheme, mode, [way], rollout_seconds(question, [way]))
+    found = trial(question, scheme, mode, one_way(way), rollout_seconds(question, one_way(way)))
     row = Row(trial=found, row=0)
     memory = memory_object(row, ())
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,7 @@ class Packing:
     idle_devices_per_unit: int
 
 
+@lru_cache(maxsize=4096)
 def pack(*, devices_per_replica: int, devices_per_instance: int, most_replicas: int | None = None) -> Packing:
     """The smallest set of whole instances that holds whole replicas.
 

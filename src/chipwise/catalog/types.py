@@ -95,6 +95,10 @@ class Chip:
     lacks: tuple[str, ...]
     """Facts that no source gives and a prediction needs; empty: the chip can be judged."""
 
+    def __hash__(self) -> int:
+        """By the id: quick, as chips are keys of what is remembered of them."""
+        return hash(self.id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
@@ -148,6 +152,10 @@ class Instance:
     def rdma(self) -> bool | None:
         """Whether its EFA reads remote memory; a size without EFA has none."""
         return self.rdma_read
+
+    def __hash__(self) -> int:
+        """By the name: quick, as sizes are keys of what is remembered of them."""
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def affordable(deployments: Mapping[str, Sequence[Deployment]], question: Questi
         name: [
             one
             for one in ones
-            if (one.usd_per_hour is not None or not priced)
+            if (not priced or one.usd_per_hour is not None)
             and (budget is None or (usd := one.bar_usd()) is None or usd <= budget)
         ]
         for name, ones in deployments.items()

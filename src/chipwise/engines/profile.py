@@ -83,6 +83,10 @@ class EngineProfile:
     notes: tuple[str, ...]
     """What was assumed: another version's facts, a version that could not be read."""
 
+    def __hash__(self) -> int:
+        """By name and version: quick, as engines are keys of what is remembered of them."""
+        return hash((self.name, self.version))
+
 
 @cache
 def load_engine(name: str, version: str | None = None) -> EngineProfile:

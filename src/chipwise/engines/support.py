@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, cast
 
 from chipwise.engines.profile import DATA, EngineProfile
@@ -40,6 +40,7 @@ class Support:
     source: str
 
 
+@lru_cache(maxsize=4096)
 def supports(profile: EngineProfile, question: SupportQuestion) -> Support:
     """Whether the engine at that version runs it; the first rule that speaks of it decides.
 

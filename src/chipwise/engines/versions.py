@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 Version = tuple[int, ...]
 _NUMBERS = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+|\d+)")
 
 
+@lru_cache(maxsize=4096)
 def parse_version(text: str) -> Version | None:
     """The first dotted number in a text; None where there is none. Suffixes such as `.post1` are dropped.
 

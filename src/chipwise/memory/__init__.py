@@ -14,7 +14,7 @@ from chipwise.memory.cache import (
 from chipwise.memory.capacity import visible_bytes
 from chipwise.memory.fitting import Change, FitOptions, min_chips, min_split, to_make_it_fit
 from chipwise.memory.profile import MemoryProfile, memory_profile
-from chipwise.memory.serving import MemoryAnswer, MemoryBudget, ServingMemoryInput, size_serving
+from chipwise.memory.serving import MemoryAnswer, MemoryBudget, PoolAnswer, ServingMemoryInput, size_pool, size_serving
 from chipwise.memory.terms import (
     adapters_bytes,
     cache_bytes_per_sequence,
@@ -32,6 +32,7 @@ __all__ = [
     "MemoryAnswer",
     "MemoryBudget",
     "MemoryProfile",
+    "PoolAnswer",
     "ServingMemoryInput",
     "adapters_bytes",
     "cache_bytes_per_sequence",
@@ -45,6 +46,7 @@ __all__ = [
     "min_split",
     "request_bytes",
     "sampler_peak_bytes",
+    "size_pool",
     "size_serving",
     "to_make_it_fit",
     "visible_bytes",

@@ -32,7 +32,8 @@ class CacheKind:
     @property
     def recurrent(self) -> bool:
         """Whether it keeps a state a sequence and nothing a token."""
-        return bool(np.any(np.asarray(self.state_bytes) > 0))
+        state = self.state_bytes
+        return state > 0 if isinstance(state, int | float) else bool(np.any(np.asarray(state) > 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.memory.serving import MemoryAnswer, ServingMemoryInput, size_serving
+from chipwise.memory.serving import MemoryAnswer, PoolAnswer, ServingMemoryInput, size_pool, size_serving
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, legal_tp, shard
 from chipwise.precision import with_precision
@@ -67,7 +67,7 @@ def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | Non
         return None
     tp, pp = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
     flat = Split(tp=tp, pp=pp, spare_layers=asked.shards.split.spare_layers)
-    answer = size_serving(_laid(model, asked, flat, may))
+    answer = size_pool(_laid(model, asked, flat, may))
     good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
     return Split(tp=pairs[good[0]][0], pp=pairs[good[0]][1]) if good.size else None
 
@@ -78,33 +78,33 @@ def min_chips(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | Non
     return None if split is None else -(-int(split.devices) // asked.devices_per_chip)
 
 
-def _gain(before: MemoryAnswer, after: MemoryAnswer) -> float:
+def _gain(before: MemoryAnswer, after: PoolAnswer) -> float:
     """Bytes a chip gains: what its shortfall shrinks by and its free memory grows by."""
     lost = float(before.shortfall_bytes) - float(after.shortfall_bytes)
     return lost + float(after.budget.free_bytes) - float(before.budget.free_bytes)
 
 
-def _change(name: str, costs: str, before: MemoryAnswer, after: MemoryAnswer) -> Change:
+def _change(name: str, costs: str, before: MemoryAnswer, after: PoolAnswer) -> Change:
     return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
 
 
 def _settings(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     if may.most_utilization is not None and float(asked.utilization) < may.most_utilization:
-        after = size_serving(replace(asked, utilization=may.most_utilization))
+        after = size_pool(replace(asked, utilization=may.most_utilization))
         costs = "less room for graphs and for other processes"
         yield _change(f"fill {may.most_utilization:g} of the memory", costs, before, after)
     if not asked.eager:
-        after = size_serving(replace(asked, eager=True))
+        after = size_pool(replace(asked, eager=True))
         yield _change("no graphs (eager)", "slower decoding", before, after)
 
 
 def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
     if may.kv_format and kv_bytes_per_element(may.kv_format) < kv_bytes_per_element(asked.kv_format):
-        after = size_serving(replace(asked, kv_format=may.kv_format))
+        after = size_pool(replace(asked, kv_format=may.kv_format))
         yield _change(f"hold the KV cache in {may.kv_format}", "a small loss of quality", before, after)
     for name in may.weight_formats:
         narrow = shard(with_precision(model, name), asked.shards.split)
-        after = size_serving(replace(asked, shards=narrow))
+        after = size_pool(replace(asked, shards=narrow))
         yield _change(f"hold the weights in {name}", "some loss of quality", before, after)
 
 
@@ -118,29 +118,36 @@ def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, ma
         wider, name = replace(split, pp=pp), f"pp {int(split.pp)} to {pp}"
     else:
         return
-    yield _change(name, "twice the chips", before, size_serving(_laid(model, asked, wider, may)))
+    yield _change(name, "twice the chips", before, size_pool(_laid(model, asked, wider, may)))
 
 
 def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change]:
     tokens = int(before.longest_context)
     if 0 < tokens < int(asked.context_tokens):
-        after = size_serving(replace(asked, context_tokens=tokens))
+        after = size_pool(replace(asked, context_tokens=tokens))
         yield _change(f"context of {tokens} tokens", "longer requests are refused", before, after)
     requests = int(before.max_concurrency_at_context)
     if 0 < requests < int(asked.concurrency):
-        after = size_serving(replace(asked, concurrency=requests))
+        after = size_pool(replace(asked, concurrency=requests))
         yield _change(f"{requests} requests in flight", "the others wait", before, after)
 
 
-def to_make_it_fit(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> list[Change]:
+def to_make_it_fit(
+    model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None, before: MemoryAnswer | None = None
+) -> list[Change]:
     """Changes that would free memory, in the order of what they cost; empty where it fits already.
 
     KV cache in 8 bits, narrower weights, a larger share of the device, no graphs, twice the tensor parallelism, a
     shorter context, fewer requests, a bigger slice or chip. Each is tried alone; one that frees next to nothing is left
     out.
+
+    Args:
+        model: at the precision asked.
+        asked: what does not fit.
+        may: what may be changed.
+        before: `size_serving(asked)`, where it is known.
     """
-    may = may or FitOptions()
-    before = size_serving(asked)
+    may, before = may or FitOptions(), before or size_serving(asked)
     if before.fits:
         return []
     changes = [
@@ -159,5 +166,5 @@ def _bigger(
     asked: ServingMemoryInput, before: MemoryAnswer, sizes_bytes: Mapping[str, float], costs: str
 ) -> list[Change]:
     larger = sorted((size, name) for name, size in sizes_bytes.items() if size > float(asked.capacity_bytes))
-    tried = [_change(name, costs, before, size_serving(replace(asked, capacity_bytes=size))) for size, name in larger]
+    tried = [_change(name, costs, before, size_pool(replace(asked, capacity_bytes=size))) for size, name in larger]
     return [change for change in tried if change.enough][:_MOST_PROPOSED]

@@ -110,6 +110,27 @@ class MemoryBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolAnswer:
+    """What `size_pool` says: the part of a `MemoryAnswer` that says whether a layout holds its load. Bytes per chip."""
+
+    budget: MemoryBudget
+    shortfall_bytes: Number
+    kv_pool_bytes: Number
+    max_concurrency_at_context: Number
+    """Of a replica."""
+
+    @property
+    def fits(self) -> Any:
+        """As `MemoryAnswer.fits`."""
+        return _fits(self.shortfall_bytes)
+
+
+def _fits(shortfall_bytes: Number) -> Any:
+    fits = np.asarray(shortfall_bytes) <= 0
+    return fits if fits.shape else bool(fits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAnswer:
     """What `size_serving` says. Bytes are per chip, tokens and requests per replica."""
 
@@ -144,8 +165,7 @@ class MemoryAnswer:
     @property
     def fits(self) -> Any:
         """Whether the stated context and concurrency fit; an array for arrays."""
-        fits = np.asarray(self.shortfall_bytes) <= 0
-        return fits if fits.shape else bool(fits)
+        return _fits(self.shortfall_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +352,64 @@ def _divide_free(asked: ServingMemoryInput, parts: _Parts, unheld_bytes: Number)
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sized:
+    """One question on its way to an answer."""
+
+    profile: MemoryProfile
+    parts: _Parts
+    layout: CacheLayout
+    room: _Room
+    need: Number
+    on_chip: Number
+
+
+def _sized(asked: ServingMemoryInput) -> _Sized:
+    profile = memory_profile(asked.engine, asked.engine_version)
+    split = asked.shards.split
+    parts = _parts(asked, profile)
+    layout = _layout(asked, profile)
+    context_tokens = asked.context_tokens / split.cp
+    return _Sized(
+        profile=profile,
+        parts=parts,
+        layout=layout,
+        room=_divide(asked, profile, parts, asked.capacity_bytes / asked.devices_per_chip),
+        need=asked.concurrency / split.dp * request_bytes(layout, context_tokens=context_tokens),
+        on_chip=np.minimum(asked.devices_per_chip, split.devices),
+    )
+
+
+def size_pool(asked: ServingMemoryInput) -> PoolAnswer:
+    """Budget, shortfall and pool of `size_serving`, without what else it says: for those who try many layouts.
+
+    Raises:
+        UnknownNameError: as `size_serving`.
+    """
+    return _pool(asked, _sized(asked))
+
+
+def _pool(asked: ServingMemoryInput, sized: _Sized) -> PoolAnswer:
+    room, need, on_chip = sized.room, sized.need, sized.on_chip
+    return PoolAnswer(
+        budget=_budget(asked, sized.parts, room, need, on_chip),
+        shortfall_bytes=np.maximum(need + room.overrun - room.pool, 0.0) * on_chip,
+        kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
+        max_concurrency_at_context=_concurrency(asked, sized.layout, room.pool),
+    )
+
+
+def _concurrency(asked: ServingMemoryInput, layout: CacheLayout, pool_bytes: Number) -> Number:
+    """Requests of the stated context that the pools of a replica hold: each data-parallel rank has one of its own."""
+    split = asked.shards.split
+    if layout.groups:
+        per_request = request_blocks(layout, context_tokens=asked.context_tokens / split.cp)
+        concurrency = pool_blocks(layout, pool_bytes=pool_bytes) / per_request
+    else:
+        concurrency = np.where(np.asarray(pool_bytes) >= 0, asked.max_num_seqs, 0.0) / split.dp
+    return concurrency * split.dp
+
+
 def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
     """The budget of one chip, the cache pool, and what fits in it.
 
@@ -348,21 +426,16 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
     Raises:
         UnknownNameError: an engine or cache format that no table holds.
     """
-    profile = memory_profile(asked.engine, asked.engine_version)
-    split = asked.shards.split
-    parts = _parts(asked, profile)
-    layout = _layout(asked, profile)
-    room = _divide(asked, profile, parts, asked.capacity_bytes / asked.devices_per_chip)
-    context_tokens = asked.context_tokens / split.cp
-    need = asked.concurrency / split.dp * request_bytes(layout, context_tokens=context_tokens)
-    on_chip = np.minimum(asked.devices_per_chip, split.devices)
-    error_bytes = _error_bytes(asked, profile, parts)
+    sized = _sized(asked)
+    pool, parts, room, on_chip = _pool(asked, sized), sized.parts, sized.room, sized.on_chip
+    error_bytes = _error_bytes(asked, sized.profile, parts)
     low, high = _fractions(room.pool, error_bytes)
     return MemoryAnswer(
-        budget=_budget(asked, parts, room, need, on_chip),
-        shortfall_bytes=np.maximum(need + room.overrun - room.pool, 0.0) * on_chip,
-        kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
-        need_bytes=need * on_chip,
+        budget=pool.budget,
+        shortfall_bytes=pool.shortfall_bytes,
+        kv_pool_bytes=pool.kv_pool_bytes,
+        max_concurrency_at_context=pool.max_concurrency_at_context,
+        need_bytes=sized.need * on_chip,
         activations_total_bytes=parts.activations * on_chip,
         graphs_total_bytes=parts.graphs * on_chip,
         room_bytes=room.pool * on_chip,
@@ -370,9 +443,9 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
         error_bytes=error_bytes * on_chip,
         low_fraction=low,
         high_fraction=high,
-        evidence=profile.evidence,
-        warnings=(*profile.warnings, *_without_drafts(asked)),
-        **_capacities(asked, profile, layout, room.pool),
+        evidence=sized.profile.evidence,
+        warnings=(*sized.profile.warnings, *_without_drafts(asked)),
+        **_capacities(asked, sized.profile, sized.layout, room.pool),
     )
 
 
@@ -409,10 +482,9 @@ def weights_error(shards: LayerShards, profile: MemoryProfile) -> float:
 def _capacities(
     asked: ServingMemoryInput, profile: MemoryProfile, layout: CacheLayout, pool_bytes: Number
 ) -> dict[str, Any]:
-    """What the pools of a replica hold: each data-parallel rank has one of its own."""
+    """Tokens that the pools of a replica hold, and the longest context of which the load fits."""
     split = asked.shards.split
     context_tokens = asked.context_tokens / split.cp
-    per_request = request_blocks(layout, context_tokens=context_tokens)
     tokens = pool_tokens(
         layout, pool_bytes=pool_bytes, context_tokens=context_tokens, per_group=profile.tokens_per_group
     )
@@ -422,13 +494,8 @@ def _capacities(
         concurrency=asked.concurrency / split.dp,
         most_tokens=asked.shards.max_context_tokens or _NO_LIMIT_TOKENS,
     )
-    if layout.groups:
-        concurrency = pool_blocks(layout, pool_bytes=pool_bytes) / per_request
-    else:
-        concurrency = np.where(np.asarray(pool_bytes) >= 0, asked.max_num_seqs, 0.0) / split.dp
     return {
         "kv_cache_tokens": tokens * split.dp * split.cp,
-        "max_concurrency_at_context": concurrency * split.dp,
         "longest_context": longest * split.cp,
     }
 

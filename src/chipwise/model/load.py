@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from chipwise.errors import KnowledgeError
-from chipwise.model import notation, registry
-from chipwise.model.files import from_path
-from chipwise.model.hub_cache import cached_folder
-from chipwise.model.lookup import from_models
+from chipwise.model import registry
 from chipwise.model.read import Source, read_source
 from chipwise.model.spec import ModelSpec
-from chipwise.model.trees import from_sklearn, is_sklearn
 
 
 def load_model(reference: str, *, models: Path | None = None, as_encoder: bool = False) -> ModelSpec:
@@ -33,28 +30,47 @@ def load_model(reference: str, *, models: Path | None = None, as_encoder: bool =
     >>> load_model("llama-3.1-8b").params_total
     8030261248
     """
-    if reference.startswith("params:"):
-        return notation.from_notation(reference)
-    if is_sklearn(reference) and not _exists(Path(reference)):
-        return from_sklearn(reference)
+    if reference.lower().startswith(("params:", "sklearn", "scikit-learn")):
+        noted = _noted(reference)
+        if noted is not None:
+            return noted
     if models is not None:
+        from chipwise.model.lookup import from_models
+
         found = from_models(reference, models, as_encoder=as_encoder)
         if found is not None:
             return found
     path = Path(reference).expanduser()
     if _exists(path):
+        from chipwise.model.files import from_path
+
         return from_path(path, as_encoder=as_encoder)
+    return _built_in(reference, as_encoder=as_encoder) or _from_hub(reference, as_encoder=as_encoder)
+
+
+def _noted(reference: str) -> ModelSpec | None:
+    """A model described by the reference itself; None where it is none of the notations."""
+    from chipwise.model.notation import from_notation
+    from chipwise.model.trees import from_sklearn, is_sklearn
+
+    if reference.startswith("params:"):
+        return from_notation(reference)
+    return from_sklearn(reference) if is_sklearn(reference) and not _exists(Path(reference)) else None
+
+
+@lru_cache(maxsize=512)
+def _built_in(reference: str, *, as_encoder: bool) -> ModelSpec | None:
     known = registry.find(reference)
-    if known is not None:
-        return read_source(
-            Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder)
-        )
-    return _from_hub(reference, as_encoder=as_encoder)
+    if known is None:
+        return None
+    return read_source(Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder))
 
 
 def _from_hub(reference: str, *, as_encoder: bool) -> ModelSpec:
     """The model of a Hugging Face repository: from the local cache, else from the hub."""
+    from chipwise.model.files import from_path
     from chipwise.model.hub import UndescribedError, address, fetched, from_header
+    from chipwise.model.hub_cache import cached_folder
 
     where = address(reference)
     if where is None:

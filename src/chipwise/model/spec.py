@@ -145,7 +145,7 @@ class Layer:
     weights: tuple[Weight, ...]
     experts: Experts | None = None
     stored_count: int | None = None
-    indices: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    indices: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def params(self) -> int:
@@ -214,6 +214,10 @@ class ModelSpec:
     params_stated: int | None = None
     warnings: tuple[str, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """By name and format: quick, as models are keys of what is remembered of them."""
+        return hash((self.name, self.dtype, self.quantisation))
 
     @property
     def params_total(self) -> int:

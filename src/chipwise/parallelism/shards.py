@@ -6,7 +6,9 @@ head its pipeline stage holds. Every field is a float or an array that broadcast
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,12 +142,24 @@ def tp_share(units: int, tp: Number) -> Number:
     return ceil_div(units, tp) / units
 
 
-def _gemm_shard(weight: Weight, tp: Number) -> GemmShard:
-    share = tp_share(weight.tp_units, tp)
+Share = Callable[[int], Number]
+"""`tp_share` at one degree, by units: many weights of a model have as many pieces."""
+
+
+def _shares(tp: Number) -> Share:
+    @cache
+    def share(units: int) -> Number:
+        return tp_share(units, tp)
+
+    return share
+
+
+def _gemm_shard(weight: Weight, share_of: Share) -> GemmShard:
+    share = share_of(weight.tp_units)
     padded = weight.out_features
     if weight.part in {"embedding", "head"} and weight.tp_units > 1:
         padded = -(-weight.out_features // VOCABULARY_PADDING) * VOCABULARY_PADDING
-        share = ceil_div(padded, tp) / padded
+        share = share_of(padded)
     return GemmShard(
         name=weight.name,
         part=weight.part,
@@ -186,20 +200,20 @@ def _cache_shard(attention: Attention, tp: Number) -> CacheShard:
 def _expert_shard(layer: Layer, split: Split) -> ExpertShard | None:
     if layer.experts is None:
         return None
-    expert_tp = split.stage_devices / split.ep
+    share = _shares(split.stage_devices / split.ep)
     return ExpertShard(
         routed=layer.experts.routed,
         per_token=layer.experts.per_token,
         local=ceil_div(layer.experts.routed, split.ep),
-        gemms=tuple(_gemm_shard(weight, expert_tp) for weight in layer.experts.weights),
+        gemms=tuple(_gemm_shard(weight, share) for weight in layer.experts.weights),
     )
 
 
-def _layer_shard(layer: Layer, split: Split, count: Number) -> LayerShard:
+def _layer_shard(layer: Layer, split: Split, share: Share, count: Number) -> LayerShard:
     return LayerShard(
         count=count,
         count_total=layer.count,
-        gemms=tuple(_gemm_shard(weight, split.tp) for weight in layer.weights),
+        gemms=tuple(_gemm_shard(weight, share) for weight in layer.weights),
         cache=_cache_shard(layer.attention, split.tp),
         experts=_expert_shard(layer, split),
         stored_fraction=1.0 if layer.stored_count is None else layer.stored_count / layer.count,
@@ -221,23 +235,25 @@ def shard(model: ModelSpec, split: Split) -> LayerShards:
     stage = fullest_stage(model, split.pp, split.spare_layers)
     towers = [(weight, float(copies)) for weight, copies in _tower_weights(model)]
     placed = zip(model.layers, stage.layer_counts, strict=True)
+    share, whole = _shares(split.tp), _shares(1)
     return LayerShards(
         split=split,
-        layers=tuple(_layer_shard(layer, split, count) for layer, count in placed),
-        outer=tuple(_gemm_shard(weight, split.tp) for weight in model.outer),
-        towers=tuple((_gemm_shard(weight, split.tp), copies) for weight, copies in towers),
+        layers=tuple(_layer_shard(layer, split, share, count) for layer, count in placed),
+        outer=tuple(_gemm_shard(weight, share) for weight in model.outer),
+        towers=tuple((_gemm_shard(weight, share), copies) for weight, copies in towers),
         hidden_size=model.hidden_size,
         vocab_size=model.vocab_size,
         layer_count=model.layer_count,
         outer_copies=stage.outer_copies,
-        mtp=tuple(_layer_shard(layer, split, float(layer.count)) for layer in model.mtp),
+        mtp=tuple(_layer_shard(layer, split, share, float(layer.count)) for layer in model.mtp),
         stated_fraction=_stated_fraction(model),
         max_context_tokens=model.max_context_tokens,
         model_type=model.model_type,
-        whole_towers=tuple((_gemm_shard(weight, 1), copies) for weight, copies in towers),
+        whole_towers=tuple((_gemm_shard(weight, whole), copies) for weight, copies in towers),
     )
 
 
+@lru_cache(maxsize=256)
 def _stated_fraction(model: ModelSpec) -> float:
     counted = sum(layer.params for layer in model.layers) + sum(weight.params for weight in model.outer)
     counted += sum(tower.params for tower in model.towers)

@@ -7,6 +7,7 @@ first stage holds the embedding, the last one the head and the final norm.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,10 +56,13 @@ def fullest_stage(model: ModelSpec, pp: Number, spare: SpareLayers = "before-las
     Returns:
         Counts with the shape of `pp`.
     """
-    degrees = np.asarray(pp)
-    distinct, inverse = np.unique(degrees, return_inverse=True)
+    if isinstance(pp, int | float):
+        alone = _fullest(model, max(int(pp), 1), spare)
+        return Stage(layer_counts=tuple(map(float, alone[0])), outer_copies=tuple(map(float, alone[1])))
+    degrees = np.asarray(pp, dtype=int)
+    distinct = np.flatnonzero(np.bincount(degrees.ravel()))
     stages = [_fullest(model, max(int(one), 1), spare) for one in distinct]
-    pick = inverse.reshape(degrees.shape)
+    pick = np.searchsorted(distinct, degrees)
     return Stage(
         layer_counts=tuple(_spread(column, pick) for column in zip(*(one[0] for one in stages), strict=True)),
         outer_copies=tuple(_spread(column, pick) for column in zip(*(one[1] for one in stages), strict=True)),
@@ -70,12 +74,13 @@ def _spread(column: tuple[int, ...], pick: np.ndarray) -> Number:
     return spread if np.ndim(spread) else float(spread)
 
 
-def _fullest(model: ModelSpec, pp: int, spare: SpareLayers) -> tuple[list[int], list[int]]:
+@lru_cache(maxsize=1024)
+def _fullest(model: ModelSpec, pp: int, spare: SpareLayers) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Layers and copies of the fullest of `pp` stages."""
     outer = [_outer_copies(weight, first=True, last=True) for weight in model.outer]
     if pp == 1:
-        return [layer.count for layer in model.layers], outer
-    owner = _positions(model)
-    each = [_layer_bytes(layer) for layer in model.layers]
+        return tuple(layer.count for layer in model.layers), tuple(outer)
+    owner, each = _positions(model), [_layer_bytes(layer) for layer in model.layers]
     best: tuple[float, list[int], list[int]] | None = None
     start = 0
     for index, size in enumerate(stage_sizes(len(owner), pp, spare)):
@@ -88,7 +93,7 @@ def _fullest(model: ModelSpec, pp: int, spare: SpareLayers) -> tuple[list[int], 
         if best is None or weight >= best[0]:
             best = (weight, held, copies)
         start += size
-    return (best[1], best[2]) if best else ([0] * len(model.layers), outer)
+    return (tuple(best[1]), tuple(best[2])) if best else ((0,) * len(model.layers), tuple(outer))
 
 
 def _positions(model: ModelSpec) -> list[int]:

@@ -154,10 +154,10 @@ def offline(case: Case) -> Outcome:
     )
 
 
-def _balanced(case: Case, wanted: Number) -> Steady:
+def _balanced(case: Case, best: Steady, wanted: Number) -> Steady:
     """The batch at which as many leave as come, by bisection of its logarithm."""
     high = np.log2(np.maximum(case.limits.sequences, 1.0))
-    low = np.zeros_like(highest(case).tpot_s) - LOWEST
+    low = np.zeros_like(best.tpot_s) - LOWEST
     for _ in range(RATE_ROUNDS):
         middle = (low + high) / 2.0
         enough = steady_of(case, 2.0**middle).requests_per_s >= wanted
@@ -168,7 +168,7 @@ def _balanced(case: Case, wanted: Number) -> Steady:
 def _arrivals(case: Case, best: Steady) -> Outcome:
     """Arrivals without an end: the batch at which as many leave as come; above capacity, saturated."""
     wanted = case.load.rate_per_s / case.replicas
-    steady = _balanced(case, wanted)
+    steady = _balanced(case, best, wanted)
     full = wanted > best.requests_per_s * SATURATION
     own, queue = own_prefill_s(case, steady), prompts_ahead_s(steady)
     wait = np.where(full, np.inf, steady.tpot_s / 2.0 + queue)

@@ -15,8 +15,8 @@ import numpy as np
 from chipwise.parallelism import Number
 from chipwise.perf.collectives import send_s
 from chipwise.perf.load import Case, ServingInput, ServingPrediction, prepare
-from chipwise.perf.phases import SATURATION, arrival_s
-from chipwise.perf.serving import predict_serving
+from chipwise.perf.phases import SATURATION, arrival_s, highest
+from chipwise.perf.serving import predict_case
 from chipwise.perf.steady import prefill_alone_s
 from chipwise.perf.work import cache_bytes_per_sequence
 
@@ -109,14 +109,24 @@ def prefill_pool(asked: ServingInput) -> PrefillPool:
 
 def decode_pool(asked: ServingInput) -> DecodePool:
     """The serving model with every prompt in the cache."""
-    load = asked.load
+    load = replace(asked.load, prefix_hit_fraction=1.0)
+    case = prepare(replace(asked, load=load))
     return DecodePool(
-        answer=predict_serving(replace(asked, load=replace(load, prefix_hit_fraction=1.0))),
+        answer=predict_case(case),
         rate_per_s=load.rate_per_s,
         isl=load.isl,
         osl=load.osl,
-        wires=_wires(asked, prepare(asked)),
+        wires=_wires(asked, case),
     )
+
+
+def answers_per_s(asked: ServingInput) -> Number:
+    """Answers a second of one replica of a decode pool with every seat taken: its saturation rate over its replicas.
+
+    Raises:
+        InputError: as `predict_serving`.
+    """
+    return highest(prepare(replace(asked, load=replace(asked.load, prefix_hit_fraction=1.0)))).requests_per_s
 
 
 def joined(prefill: PrefillPool, decode: DecodePool, across: Number) -> Disaggregated:

@@ -34,6 +34,10 @@ class Wire:
         return self.latency_s + self.s_per_byte * size_bytes
 
 
+NO_WIRE = Wire(latency_s=0.0, s_per_byte=0.0)
+"""Where no group is wide enough for the collective."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """Sheet rates times the fractions reached, and the collectives of a layer."""
@@ -156,6 +160,8 @@ def _passages(site: Site) -> Number:
 
 def _all_to_all(site: Site) -> Wire:
     devices = site.work.tp * site.work.dp
+    if not np.any(np.asarray(site.work.dp) > 1):
+        return NO_WIRE
 
     def seconds(size_bytes: float) -> Number:
         return all_to_all_s(size_bytes=size_bytes, devices=devices, hardware=site.hardware, parameters=site.parameters)
@@ -165,6 +171,8 @@ def _all_to_all(site: Site) -> Wire:
 
 def _send(site: Site) -> Wire:
     work = site.work
+    if not np.any(np.asarray(work.pp) > 1):
+        return NO_WIRE
     across = np.where(work.tp * work.dp * work.cp * work.pp > site.hardware.node_devices, 1.0, 0.0)
 
     def seconds(size_bytes: float) -> Number:

@@ -40,8 +40,32 @@ def predict_serving(asked: ServingInput) -> ServingPrediction:
         InputError: impossible lengths or fractions.
         KeyError: a weight format of the model has no rate or no size.
     """
+    return predict_case(prepare(asked))
+
+
+def predict_case(case: Case) -> ServingPrediction:
+    """`predict_serving` of a case prepared already."""
+    return _prediction(case, COMPOSITIONS[case.load.kind](case))
+
+
+def explain_serving(asked: ServingInput) -> tuple[ServingPrediction, list[ServingTerm]]:
+    """`predict_serving` and `serving_terms` of one question, worked out once.
+
+    Raises:
+        InputError, KeyError: as `predict_serving`.
+    """
     case = prepare(asked)
-    return _prediction(case, COMPOSITIONS[asked.load.kind](case))
+    outcome = COMPOSITIONS[asked.load.kind](case)
+    return _prediction(case, outcome), _terms(case, outcome)
+
+
+def alone_s(asked: ServingInput) -> tuple[Number, Number]:
+    """TTFT and TPOT of one request alone (`isolated_ttft_s`, `isolated_tpot_s`), whatever the load.
+
+    Raises:
+        InputError, KeyError: as `predict_serving`.
+    """
+    return isolated(prepare(asked))
 
 
 def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
@@ -81,7 +105,10 @@ def serving_terms(asked: ServingInput) -> list[ServingTerm]:
     `prefill of others`.
     """
     case = prepare(asked)
-    outcome = COMPOSITIONS[asked.load.kind](case)
+    return _terms(case, COMPOSITIONS[asked.load.kind](case))
+
+
+def _terms(case: Case, outcome: Outcome) -> list[ServingTerm]:
     prefill = _operations(case, _prompt_step(case, outcome))
     steps = _prompt_steps(case, outcome, sum(seconds for seconds, _ in prefill.values()))
     yielded = case.speculation.tokens_per_step
@@ -168,14 +195,14 @@ def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[Ser
     """
     tokens = np.asarray(asked.load.osl) - 1.0
     shape = np.shape(prediction.tpot_s)
-    sums = np.zeros((len(BOUNDS), *shape))
+    elements = np.arange(np.size(prediction.tpot_s))
+    sums = np.zeros((len(BOUNDS), elements.size))
     for term in terms:
-        prompt = np.broadcast_to(np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0), shape)
-        answer = np.broadcast_to(term.decode_s * tokens, shape)
-        for index in range(len(BOUNDS)):
-            sums[index] += np.where(np.asarray(term.prefill_bound) == index, prompt, 0.0)
-            sums[index] += np.where(np.asarray(term.bound) == index, answer, 0.0)
-    place = np.argmax(sums, axis=0)
+        prompt = np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0)
+        for bound, seconds in ((term.prefill_bound, prompt), (term.bound, term.decode_s * tokens)):
+            binding = np.broadcast_to(np.asarray(bound, dtype=int), shape).ravel()
+            sums[binding, elements] += np.broadcast_to(seconds, shape).ravel()
+    place = np.argmax(sums, axis=0).reshape(shape)
     full = prediction.sequence_limit < np.asarray(asked.max_num_seqs) * _ranks(asked)
     asks_more = (np.asarray(prediction.running) >= 0.95 * prediction.sequence_limit) & (
         np.asarray(asked.load.kind in {"closed", "offline", "rate"})

@@ -64,20 +64,23 @@ def ttft_spread(prediction: ServingPrediction, *, isl_cv: Number = 0.0) -> Sprea
         prediction: what `predict_serving` said; a saturated load has no percentiles (infinite).
         isl_cv: standard deviation of prompt length over its mean.
     """
+
+    def at(quantile: float) -> Number:
+        return ttft_quantile_s(prediction, quantile=quantile, isl_cv=isl_cv)
+
+    return Spread(mean=prediction.ttft_s, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))
+
+
+def ttft_quantile_s(prediction: ServingPrediction, *, quantile: float, isl_cv: Number = 0.0) -> Number:
+    """One of the percentiles of `ttft_spread`."""
     step = np.minimum(prediction.tpot_s, prediction.wait_s * 2.0)
     sigma = np.sqrt(np.log1p(np.asarray(isl_cv) ** 2))
     base = prediction.ttft_s - step / 2.0 - prediction.queue_s - prediction.burst_s
-
-    def at(quantile: float) -> Number:
-        length = np.exp(sigma * NORMAL_QUANTILES[quantile] - sigma**2 / 2.0)
-        queue = queue_wait_s(
-            mean_wait_s=prediction.queue_s, utilisation=prediction.prefill_utilisation, quantile=quantile
-        )
-        burst = burst_wait_s(mean_wait_s=prediction.burst_s, share=prediction.burst_share, quantile=quantile)
-        found: Number = base * length + step * quantile + np.maximum(queue, burst)
-        return found
-
-    return Spread(mean=prediction.ttft_s, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))
+    length = np.exp(sigma * NORMAL_QUANTILES[quantile] - sigma**2 / 2.0)
+    queue = queue_wait_s(mean_wait_s=prediction.queue_s, utilisation=prediction.prefill_utilisation, quantile=quantile)
+    burst = burst_wait_s(mean_wait_s=prediction.burst_s, share=prediction.burst_share, quantile=quantile)
+    found: Number = base * length + step * quantile + np.maximum(queue, burst)
+    return found
 
 
 def tpot_spread(prediction: ServingPrediction, *, steps: Number) -> Spread:
@@ -85,17 +88,22 @@ def tpot_spread(prediction: ServingPrediction, *, steps: Number) -> Spread:
 
     Mean `share * steps`, standard deviation its root; each interruption takes `prefill_delta_s`.
     """
+
+    def at(quantile: float) -> Number:
+        return tpot_quantile_s(prediction, quantile=quantile, steps=steps)
+
+    return Spread(mean=prediction.tpot_s, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))
+
+
+def tpot_quantile_s(prediction: ServingPrediction, *, quantile: float, steps: Number) -> Number:
+    """One of the percentiles of `tpot_spread`."""
     count = np.maximum(steps, 1.0)
     mean = prediction.tpot_s
     share = np.maximum(prediction.prefill_share, 0.0)
     scale = mean / np.maximum(prediction.plain_step_s + share * prediction.prefill_delta_s, 1e-12)
     deviation = prediction.prefill_delta_s * np.sqrt(share * count) / count * scale
-
-    def at(quantile: float) -> Number:
-        found: Number = mean + NORMAL_QUANTILES[quantile] * deviation
-        return found
-
-    return Spread(mean=mean, p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99))
+    found: Number = mean + NORMAL_QUANTILES[quantile] * deviation
+    return found
 
 
 def gap_s(prediction: ServingPrediction, *, quantile: float) -> Number:

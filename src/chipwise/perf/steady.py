@@ -136,8 +136,9 @@ def acceptance_length(*, draft_tokens: Number, acceptance: Number) -> Number:
 
 def prompt_chunks(lengths: Lengths, limits: Limits) -> tuple[Number, Number]:
     """How many steps the prompt of one request takes, and the tokens each of them carries."""
-    steps = np.ceil(lengths.fresh / limits.chunk_tokens)
-    return steps, lengths.fresh / steps
+    fresh = lengths.fresh
+    steps = np.ceil(fresh / limits.chunk_tokens)
+    return steps, fresh / steps
 
 
 def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, requests: Number = 1.0) -> Number:
@@ -146,13 +147,14 @@ def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, reque
     The prompts fill steps of `chunk_tokens`; all steps are alike but for what lies behind the chunk, so one
     step at the mean past stands for all.
     """
-    total = lengths.fresh * requests
+    fresh = lengths.fresh
+    total = fresh * requests
     steps = np.ceil(total / (limits.chunk_tokens * machine.work.dp))
-    own_steps = np.ceil(lengths.fresh / limits.chunk_tokens)
+    own_steps = np.ceil(fresh / limits.chunk_tokens)
     one = StepLoad(
         prefill_tokens=total / steps,
         prefill_sequences=np.maximum(requests / steps * own_steps, requests / np.maximum(steps, requests)),
-        prefill_past=lengths.cached + (lengths.fresh - lengths.fresh / own_steps) / 2.0,
+        prefill_past=lengths.cached + (fresh - fresh / own_steps) / 2.0,
     )
     return _pipelined(machine, steps) * step_s(machine, one)
 
@@ -178,11 +180,12 @@ def chunk_load(lengths: Lengths, beside: Number, chunk: Number) -> StepLoad:
 
     Of a long prompt the mean chunk stands behind half of the others.
     """
-    own_steps = np.ceil(lengths.fresh / np.maximum(chunk, 1.0))
+    fresh = lengths.fresh
+    own_steps = np.ceil(fresh / np.maximum(chunk, 1.0))
     return StepLoad(
         prefill_tokens=chunk,
-        prefill_sequences=np.maximum(chunk / lengths.fresh, 1.0),
-        prefill_past=lengths.cached + (lengths.fresh - lengths.fresh / own_steps) / 2.0,
+        prefill_sequences=np.maximum(chunk / fresh, 1.0),
+        prefill_past=lengths.cached + (fresh - fresh / own_steps) / 2.0,
         decode_sequences=beside,
         decode_context=lengths.decode_context,
     )
@@ -208,14 +211,14 @@ def steady_at(
     Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
     the prompts of more would not fit into their steps.
     """
-    pp, dp = machine.work.pp, machine.work.dp
+    pp, dp, fresh = machine.work.pp, machine.work.dp, lengths.fresh
     steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
     budget = limits.chunk_tokens * dp
     mixed = machine.parameters.mixed_fraction > 0.5
-    most = np.where(mixed, budget * pp * steps_of_one / lengths.fresh, np.inf)
+    most = np.where(mixed, budget * pp * steps_of_one / fresh, np.inf)
     decoding = np.minimum(running, most)
-    per_step = decoding * lengths.fresh / steps_of_one / pp
-    chunk = np.minimum(budget, np.maximum(per_step, np.minimum(lengths.fresh, budget)))
+    per_step = decoding * fresh / steps_of_one / pp
+    chunk = np.minimum(budget, np.maximum(per_step, np.minimum(fresh, budget)))
     plain_s = decode_step_s(machine, lengths, decoding, speculation)
     delta_s = chunk_delta_s(machine, lengths, decoding, plain_s, chunk)
     share = per_step / chunk
@@ -228,5 +231,5 @@ def steady_at(
         prefill_share=share,
         chunk_tokens=chunk,
         requests_per_s=decoding / (steps_of_one * step),
-        prompt_work_s=lengths.fresh / chunk * delta_s,
+        prompt_work_s=fresh / chunk * delta_s,
     )

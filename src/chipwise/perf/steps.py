@@ -62,7 +62,7 @@ def _of_roofline(operation: str, count: Number, roof: op.Roofline) -> Term:
 
 
 def gemm_term(machine: Machine, gemm: GemmWork, *, count: Number, tokens: Number) -> Term:
-    """GEMMs of one part and format for `tokens` tokens on the device, `count` layers of them."""
+    """GEMMs of one part and format for `tokens` tokens on the device, `count` layers of them (0 without tokens)."""
     roof = op.roofline(
         flops=op.gemm_flops(tokens=tokens, params=gemm.params),
         flops_per_s=machine.rates.gemm_flops_per_s[gemm.format],
@@ -74,7 +74,13 @@ def gemm_term(machine: Machine, gemm: GemmWork, *, count: Number, tokens: Number
         ),
         bytes_per_s=machine.rates.bytes_per_s,
     )
-    return _of_roofline(gemm.operation, count * (tokens > 0), roof)
+    return _of_roofline(gemm.operation, count, roof)
+
+
+def _present(tokens: Number) -> Number:
+    """1 where there are tokens, else 0: what has none is not launched."""
+    there = np.asarray(tokens) > 0
+    return 1.0 if there.all() else there.astype(float)
 
 
 def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
@@ -146,7 +152,7 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
         size_bytes=size,
         bytes_per_s=machine.rates.bytes_per_s,
     )
-    return _of_roofline("attention", layer.count * (tokens > 0), roof)
+    return _of_roofline("attention", layer.count * _present(tokens), roof)
 
 
 def _past_entries(layer: LayerWork, past: Number) -> Number:
@@ -198,21 +204,36 @@ def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) ->
 
 
 def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Number) -> Iterator[Term]:
+    present = _present(tokens)
     for gemm in layer.gemms:
-        yield gemm_term(machine, gemm, count=layer.count, tokens=tokens)
+        yield gemm_term(machine, gemm, count=layer.count * present, tokens=tokens)
     if layer.experts is not None:
         yield expert_term(machine, layer, tokens=tokens * machine.work.dp)
-    yield prefill_attention_term(machine, layer, load)
-    yield decode_attention_term(machine, layer, load)
+    if not _nothing(load.prefill_tokens):
+        yield prefill_attention_term(machine, layer, load)
+    if not _nothing(load.decode_sequences):
+        yield decode_attention_term(machine, layer, load)
     elementwise = op.elementwise_bytes(tokens=tokens, hidden_size=machine.work.hidden_size)
     yield Term(operation="norms", seconds=layer.count * elementwise / machine.rates.bytes_per_s, kind=BANDWIDTH)
     yield _layer_overhead(machine, layer, load)
     yield from _communication(machine, layer, tokens)
 
 
+def _nothing(carried: Number) -> bool:
+    """Whether a step is said to carry none of it: attention of nothing takes no time, and need not be worked out."""
+    return isinstance(carried, float) and carried == 0.0
+
+
+def _with_prompts(load: StepLoad, there: Number, absent: Number) -> Number:
+    """One value where the step carries prompts, another where it does not."""
+    if _nothing(load.prefill_tokens):
+        return absent
+    return np.where(load.prefill_tokens > 0, there, absent)
+
+
 def _layer_overhead(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
     rates = machine.rates
-    each = layer.kernels * np.where(load.prefill_tokens > 0, rates.prefill_kernel_s, rates.decode_kernel_s)
+    each = layer.kernels * _with_prompts(load, rates.prefill_kernel_s, rates.decode_kernel_s)
     routing = machine.parameters.moe_layer_s if layer.experts is not None else 0.0
     return Term(operation="launches", seconds=layer.count * (each + routing))
 
@@ -244,12 +265,12 @@ def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
         yield from _layer_terms(machine, layer, cut, rank_tokens)
     sampled = (cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp
     for gemm in work.head:
-        yield gemm_term(machine, gemm, count=1.0 / work.pp, tokens=sampled)
+        yield gemm_term(machine, gemm, count=_present(sampled) / work.pp, tokens=sampled)
     yield _sampling_term(machine, cut, sampled)
     if np.any(np.asarray(work.pp) > 1):
         yield _pipeline_send(machine, rank_tokens)
     sequences = (load.decode_sequences + load.prefill_sequences) / work.dp
-    prefill = np.where(load.prefill_tokens > 0, parameters.prefill_step_s, 0.0)
+    prefill = _with_prompts(load, parameters.prefill_step_s, 0.0)
     overhead = (parameters.step_s + prefill + parameters.sequence_s * sequences) / work.pp
     yield Term(operation="engine", seconds=overhead)
 
@@ -278,6 +299,8 @@ def _pipeline_send(machine: Machine, tokens: Number) -> Term:
 
 def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
     """A step's decodes are cut into `pp` micro-batches (at least one sequence); prefill chunks stay whole."""
+    if _nothing(load.decode_sequences):
+        return load
     sequences = np.where(load.decode_sequences > 0, np.maximum(load.decode_sequences / pp, 1.0), 0.0)
     return StepLoad(
         prefill_tokens=load.prefill_tokens,

@@ -105,6 +105,7 @@ def training_evidence(*, generation: str, precision: str) -> Literal["calibrated
     return "physics" if one is None else "transferred"
 
 
+@cache
 def training_coefficients(*, generation: str, precision: str, trainer: str) -> TrainingCoefficients:
     """The coefficients of one chip generation, format and trainer.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, cast
 
 from chipwise.catalog.types import Chip
@@ -65,6 +65,7 @@ class _Rule:
         return self.cc_from <= _version(chip.compute_capability) < self.cc_below
 
 
+@lru_cache(maxsize=4096)
 def capability(chip: Chip, weight_format: str) -> Capability:
     """What `chip` does with weights of that format.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from chipwise.model import Experts, Layer, ModelSpec, Quantisation, Tower, Weight
 from chipwise.precision.formats import Format, format_facts, matrix_bytes
@@ -46,6 +47,7 @@ def stored_bytes(model: ModelSpec) -> WeightBytes:
     return WeightBytes(main_bytes=round(main * _stated_share(model)), mtp_bytes=mtp)
 
 
+@lru_cache(maxsize=256)
 def with_precision(model: ModelSpec, precision: str) -> ModelSpec:
     """The model with its weights held in another format.
 

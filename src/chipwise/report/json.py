@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 
 def as_json(answer: Any) -> Any:
@@ -23,7 +24,7 @@ def as_json(answer: Any) -> Any:
     >>> as_json({"ttft_s": Range(low=1.0, mid=2.0, high=3.0), "tied_with": (2,)})
     {'ttft_s': {'low': 1.0, 'mid': 2.0, 'high': 3.0}, 'tied_with': [2]}
     """
-    if isinstance(answer, bool | str | None):
+    if type(answer) in _AS_THEY_ARE or isinstance(answer, str):
         return answer
     if isinstance(answer, int | float):
         return _number(answer)
@@ -35,10 +36,24 @@ def as_json(answer: Any) -> Any:
     return _plain(answer) if fields is None else _object(fields)
 
 
+_AS_THEY_ARE = frozenset({str, bool, int, type(None)})
+
+
 def _fields(answer: Any) -> Mapping[Any, Any] | None:
-    if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
-        return {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
+    if isinstance(answer, dict):
+        return answer
+    names = _names(cast("Hashable", type(answer)))
+    if names is not None:
+        return {name: getattr(answer, name) for name in names}
     return answer if isinstance(answer, Mapping) else None
+
+
+@functools.cache
+def _names(kind: Hashable) -> tuple[str, ...] | None:
+    """Fields of a dataclass; None for any other type."""
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _plain(answer: Any) -> Any:
@@ -59,5 +74,5 @@ def _number(value: float) -> int | float:
 
 
 def _object(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    names = sorted(fields, key=lambda name: name != "schema_version")  # stable: the rest keeps its order
-    return {str(name).removesuffix("_"): as_json(fields[name]) for name in names}
+    found = {str(name).removesuffix("_"): as_json(value) for name, value in fields.items()}
+    return {"schema_version": found.pop("schema_version"), **found} if "schema_version" in found else found

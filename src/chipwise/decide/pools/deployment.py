@@ -64,6 +64,37 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """Two pools as they are rented."""
+
+    prefill: Pool
+    decode: Pool
+
+    @property
+    def rented(self) -> tuple[Pool, ...]:
+        """Pools with instances of their own: one where both roles share instances."""
+        return tuple(pool for pool in (self.prefill, self.decode) if pool.instances)
+
+    @property
+    def usd_per_hour(self) -> Range:
+        """Of both."""
+        return Range(
+            low=sum(pool.usd_per_hour.low for pool in self.rented),
+            mid=sum(pool.usd_per_hour.mid for pool in self.rented),
+            high=sum(pool.usd_per_hour.high for pool in self.rented),
+        )
+
+    @property
+    def words(self) -> str:
+        """Both in a few words."""
+        return "; ".join(
+            f"{pool.role} {pool.replicas} of tp{pool.parallelism.tp} on "
+            f"{f'{pool.instances} x' if pool.instances else 'the same'} {pool.instance.name}"
+            for pool in (self.prefill, self.decode)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
     """What a prompt's cache weighs in all, how long it takes to the decode pool, and over what."""
 
@@ -82,14 +113,23 @@ class PooledDeployment:
     """
 
     together: ServingDeployment
-    prefill: Pool
-    decode: Pool
+    both: Pools
     crossing: Crossing
     ability: Disaggregation
     prediction: ServingPrediction
     ttft: Spread
     tpot: Spread
     rate_per_s: float
+
+    @property
+    def prefill(self) -> Pool:
+        """Where prompts go."""
+        return self.both.prefill
+
+    @property
+    def decode(self) -> Pool:
+        """Where answers come from."""
+        return self.both.decode
 
     @property
     def pools(self) -> tuple[Pool, Pool]:
@@ -99,7 +139,7 @@ class PooledDeployment:
     @property
     def rented(self) -> tuple[Pool, ...]:
         """Pools with instances of their own: one where both roles share instances."""
-        return tuple(pool for pool in self.pools if pool.instances)
+        return self.both.rented
 
     @property
     def instance(self) -> Instance:
@@ -124,11 +164,7 @@ class PooledDeployment:
     @property
     def words(self) -> str:
         """Both pools in a few words."""
-        return "; ".join(
-            f"{pool.role} {pool.replicas} of tp{pool.parallelism.tp} on "
-            f"{f'{pool.instances} x' if pool.instances else 'the same'} {pool.instance.name}"
-            for pool in self.pools
-        )
+        return self.both.words
 
     @property
     def precision(self) -> str:
@@ -154,11 +190,7 @@ class PooledDeployment:
     @property
     def usd_per_hour(self) -> Range:
         """Of both pools."""
-        return Range(
-            low=sum(pool.usd_per_hour.low for pool in self.rented),
-            mid=sum(pool.usd_per_hour.mid for pool in self.rented),
-            high=sum(pool.usd_per_hour.high for pool in self.rented),
-        )
+        return self.both.usd_per_hour
 
     @property
     def evidence(self) -> Evidence:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.decide.pools.deployment import Crossing, Pool, PooledDeployment
-from chipwise.decide.pools.rows import REPLICAS, Row, asked_of, decoding, numbers_of
+from chipwise.decide.pools.deployment import Crossing, Pool, PooledDeployment, Pools
+from chipwise.decide.pools.rows import REPLICAS, Decoder, Row, asked_of, decoding, numbers_of
 from chipwise.decide.serving.evaluate import FULLEST
 from chipwise.parallelism import Split, shard
 from chipwise.perf.disaggregated import Disaggregated, joined, predict_disaggregated, prefill_pool
-from chipwise.perf.spread import tpot_spread, ttft_spread
+from chipwise.perf.spread import tpot_spread, ttft_quantile_s, ttft_spread
 from chipwise.perf.work import cache_bytes_per_sequence, work_of
 from chipwise.precision import kv_bytes_per_element
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chipwise.decide.serving.deployment import ServingDeployment
     from chipwise.engines import Disaggregation
     from chipwise.model import ModelSpec
-    from chipwise.perf.disaggregated import DecodePool, PrefillPool
+    from chipwise.perf.disaggregated import PrefillPool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,40 +75,35 @@ class Pair:
 def cheapest_pair(task: Task, rows: Sequence[Row]) -> Pair | None:
     """The cheapest pair of which one pool at least stands on the size of `together`; None where none meets the bars.
 
-    Decode pools are tried from the cheapest on, until one alone costs what the best pair does.
+    Decode pools are tried from the cheapest on, until one alone costs what the best pair does. Rows of which one
+    replica costs more are not asked about.
     """
     own = [row for row in rows if row.instance.name == task.together.instance.name]
     others = [row for row in rows if row.layout.seat.platform.networked and row not in own]
     best: Pair | None = None
-    for mine, partners in ((own, [*own, *others]), (others, own)):
+    for decoders, partners in ((own, [*own, *others]), (others, own)):
+        most_usd = inf if best is None else best.usd_per_hour
+        mine = [row for row in decoders if row.least_usd_per_hour <= most_usd]
         whole = [row for row in partners if int(row.layout.split.dp) == 1]
         if not mine or not whole:
             continue
         prompts = prefill_pool(asked_of(task.model, whole, task.demand, REPLICAS[None, :]))
-        for row, count, answers in decoding(task.model, mine, task.demand):
-            if best is not None and row.usd_per_hour(row.instances(count)) > best.usd_per_hour:
+        for decoder in decoding(task.model, mine, task.demand, most_usd):
+            if best is not None and decoder.usd_per_hour > best.usd_per_hour:
                 break
-            found = _joined(task, Decoding(row=row, count=count, pool=answers), whole, prompts)
+            found = _joined(task, decoder, whole, prompts)
             best = min([*([best] if best else []), *found], key=lambda pair: pair.key, default=None)
     return best
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoding:
-    """A decode pool that carries the load."""
-
-    row: Row
-    count: int
-    pool: DecodePool
-
-
-def _joined(task: Task, decode: Decoding, rows: Sequence[Row], prompts: PrefillPool) -> Iterator[Pair]:
+def _joined(task: Task, decode: Decoder, rows: Sequence[Row], prompts: PrefillPool) -> Iterator[Pair]:
     """Every prefill row that goes with a decode pool, at its fewest replicas, over the link and over the network."""
+    answers = decode.pool
     for across in (0.0, 1.0):
         fitting = [_joinable(task, row, decode.row, across) for row in rows]
         if not any(fitting):
             continue
-        meets = _meets(task.demand, joined(prompts, decode.pool, across), len(rows))
+        meets = _meets(task.demand, joined(prompts, answers, across), len(rows))
         for row, fits, meet in zip(rows, fitting, meets, strict=True):
             if fits and meet.any():
                 pair = _pair(task, (row, int(REPLICAS[np.argmax(meet)])), (decode.row, decode.count), across)
@@ -121,7 +116,7 @@ def _meets(demand: Demand, found: Disaggregated, rows: int) -> NDArray[np.bool_]
     shape = (rows, REPLICAS.size)
     bar_s = np.inf if demand.ttft_p99_s is None else demand.ttft_p99_s
     with np.errstate(invalid="ignore"):  # a saturated pool waits for ever: infinite less infinite
-        ttft_s = np.broadcast_to(ttft_spread(found.prediction).p99, shape)
+        ttft_s = np.broadcast_to(ttft_quantile_s(found.prediction, quantile=0.99), shape)
     most = np.broadcast_to(found.prediction.saturation_rate_per_s, shape) * FULLEST
     return (ttft_s <= bar_s) & (most >= demand.rate_per_s) & (np.broadcast_to(found.crossing_use, shape) <= FULLEST)
 
@@ -137,11 +132,7 @@ def _joinable(task: Task, prefill: Row, decode: Row, across: float) -> bool:
     if not across:
         return same and "link" in ability.through
     networked = one.seat.platform.networked and other.seat.platform.networked
-    return networked and (same or bool(_regions(task, prefill) & _regions(task, decode)))
-
-
-def _regions(task: Task, row: Row) -> set[str]:
-    return set(task.question.catalog.regions_of(row.instance.name, priced=True)) & set(task.question.policy.regions)
+    return networked and (same or not prefill.regions.isdisjoint(decode.regions))
 
 
 def _pair(task: Task, prompting: tuple[Row, int], decoding: tuple[Row, int], across: float) -> Pair | None:
@@ -169,16 +160,22 @@ def _pair(task: Task, prompting: tuple[Row, int], decoding: tuple[Row, int], acr
     )  # fmt: skip
 
 
-def deployed(task: Task, pair: Pair) -> PooledDeployment:
-    """The pair as a deployment: both pools with what they are asked, what they do together, what crosses."""
-    prefill = _pool(task, "prefill", (pair.prefill, pair.prefills), pair.instances[0])
-    decode = _pool(task, "decode", (pair.decode, pair.decodes), pair.instances[1])
+def pools_of(task: Task, pair: Pair) -> Pools:
+    """What the pair rents, with what each pool is asked."""
+    return Pools(
+        prefill=_pool(task, "prefill", (pair.prefill, pair.prefills), pair.instances[0]),
+        decode=_pool(task, "decode", (pair.decode, pair.decodes), pair.instances[1]),
+    )
+
+
+def deployed(task: Task, pair: Pair, pools: Pools) -> PooledDeployment:
+    """The pair as a deployment: what its pools do together, what crosses."""
+    prefill, decode = pools.prefill, pools.decode
     found = predict_disaggregated(prefill=prefill.asked, decode=decode.asked, across=pair.across)
     prediction = numbers_of(found.prediction)
     return PooledDeployment(
         together=task.together,
-        prefill=prefill,
-        decode=decode,
+        both=pools,
         crossing=_crossing(task, pair, found),
         ability=task.ability,
         prediction=prediction,

@@ -9,12 +9,12 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.decide.platforms import platforms_of
-from chipwise.decide.serving.evaluate import FULLEST, UNITS, serving_input, size_layouts, split_of
+from chipwise.decide.serving.evaluate import FULLEST, UNITS, column, serving_input, size_layouts, split_of
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.parallelism import shard
-from chipwise.perf.disaggregated import DecodePool, Wires, decode_pool
+from chipwise.perf.disaggregated import DecodePool, Wires, answers_per_s, decode_pool
 from chipwise.perf.load import ServingPrediction
-from chipwise.perf.spread import tpot_spread
+from chipwise.perf.spread import tpot_quantile_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,11 @@ class Row:
     layout: Layout
     instance: Instance
     quote: Quote
+    regions: frozenset[str]
+    """Where it is offered, of those asked for."""
     packing: Packing
+    pool_bytes: float
+    """What the engine takes of each of its devices for the cache."""
 
     def instances(self, replicas: int) -> int:
         """Instances that hold so many replicas."""
@@ -51,6 +55,11 @@ class Row:
     def usd_per_hour(self, instances: int) -> float:
         """What they cost."""
         return self.quote.usd_per_hour.mid * instances
+
+    @property
+    def least_usd_per_hour(self) -> float:
+        """What one replica costs."""
+        return self.usd_per_hour(self.instances(1))
 
 
 def rows_of(question: Question, together: ServingDeployment, offered: Mapping[str, Quote | None]) -> list[Row]:
@@ -70,45 +79,99 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
     if not layouts:
         return []
     memory = size_layouts(shard(model, split_of(layouts)), layouts, question.serving)
-    short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
-    return [_row(one, offered, together) for one, lack in zip(layouts, short, strict=True) if lack <= 0]
+    short, pools = (
+        np.broadcast_to(values, (len(layouts), 1))[:, 0] for values in (memory.shortfall_bytes, memory.kv_pool_bytes)
+    )
+    asked = frozenset(question.policy.regions)
+    here = {one.name: asked.intersection(question.catalog.regions_of(one.name, priced=True)) for one in sizes}
+    return [
+        _row(one, offered, together, here, float(pool_bytes))
+        for one, lack, pool_bytes in zip(layouts, short, pools, strict=True)
+        if lack <= 0
+    ]
 
 
-def _row(layout: Layout, offered: Mapping[str, Quote | None], together: ServingDeployment) -> Row:
+def _row(
+    layout: Layout,
+    offered: Mapping[str, Quote | None],
+    together: ServingDeployment,
+    regions: Mapping[str, frozenset[str]],
+    pool_bytes: float,
+) -> Row:
     """On the size of `together` where the platform has it, else on the cheapest."""
     members = [(one, quote) for one in layout.seat.platform.members if (quote := offered.get(one.name)) is not None]
     own = [pair for pair in members if pair[0].name == together.instance.name]
     instance, quote = (own or sorted(members, key=lambda pair: (pair[1].usd_per_hour.mid, pair[0].name)))[0]
     packing = pack(devices_per_replica=layout.devices, devices_per_instance=layout.seat.platform.devices)
-    return Row(layout=layout, instance=instance, quote=quote, packing=packing)
+    here = regions[instance.name]
+    return Row(layout=layout, instance=instance, quote=quote, regions=here, packing=packing, pool_bytes=pool_bytes)
 
 
 def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Floats) -> ServingInput:
     """What perf is asked about rows with `replicas` (rows by columns, or one row of columns) copies."""
     layouts = [row.layout for row in rows]
-    shards = shard(model, split_of(layouts))
-    return serving_input(shards, layouts, size_layouts(shards, layouts, demand), demand, replicas)
+    pool_bytes = column([row.pool_bytes for row in rows])
+    return serving_input(shard(model, split_of(layouts)), layouts, pool_bytes, demand, replicas)
 
 
-def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand) -> list[tuple[Row, int, DecodePool]]:
-    """Rows that decode the load within the bar on TPOT: at the fewest replicas that do, the cheapest first."""
-    pool = decode_pool(asked_of(model, rows, demand, REPLICAS[None, :]))
-    shape = (len(rows), REPLICAS.size)
-    tpot_s = np.broadcast_to(tpot_spread(pool.answer, steps=demand.osl_tokens - 1.0).p99, shape)
-    most = np.broadcast_to(np.asarray(pool.answer.saturation_rate_per_s), shape) * FULLEST
-    bar_s = np.inf if demand.tpot_p99_s is None else demand.tpot_p99_s
-    meets = (tpot_s <= bar_s) & (most >= demand.rate_per_s)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """A row that decodes the load, at the fewest replicas that do: one element of what many were predicted to do."""
+
+    row: Row
+    count: int
+    among: DecodePool
+    place: tuple[int, int]
+    shape: tuple[int, int]
+
+    @property
+    def pool(self) -> DecodePool:
+        """What it does, every field a number."""
+        found = self.among
+        return replace(
+            found,
+            answer=numbers_of(found.answer, self.place, self.shape),
+            wires=numbers_of(found.wires, self.place, self.shape),
+        )
+
+    @property
+    def usd_per_hour(self) -> float:
+        """What its replicas cost."""
+        return self.row.usd_per_hour(self.row.instances(self.count))
+
+
+def decoding(model: ModelSpec, rows: Sequence[Row], demand: Demand, most_usd_per_hour: float) -> list[Decoder]:
+    """Rows that decode the load within the bar on TPOT: at the fewest replicas that do, the cheapest first.
+
+    Rows that cost more than `most_usd_per_hour` where they only carry the rate are not asked about the bar.
+    """
+    rates = np.broadcast_to(answers_per_s(asked_of(model, rows, demand, REPLICAS[None, :1])), (len(rows), 1))
+    carry = rates * REPLICAS * FULLEST >= demand.rate_per_s
+    fewest = np.argmax(carry, axis=1)
     able = [
-        (row, int(REPLICAS[np.argmax(meet)]), _at(pool, (place, int(np.argmax(meet))), shape))
-        for place, (row, meet) in enumerate(zip(rows, meets, strict=True))
-        if meet.any()
+        place
+        for place, row in enumerate(rows)
+        if carry[place].any() and row.usd_per_hour(row.instances(int(REPLICAS[fewest[place]]))) <= most_usd_per_hour
     ]
-    return sorted(able, key=lambda one: (one[0].usd_per_hour(one[0].instances(one[1])), one[1]))
+    if not able:
+        return []
+    start = int(fewest[able].min())
+    return _decoders(model, [rows[place] for place in able], demand, carry[able, start:])
 
 
-def _at(pool: DecodePool, place: tuple[int, int], shape: tuple[int, int]) -> DecodePool:
-    """One row at one number of replicas, every field a number."""
-    return replace(pool, answer=numbers_of(pool.answer, place, shape), wires=numbers_of(pool.wires, place, shape))
+def _decoders(model: ModelSpec, rows: Sequence[Row], demand: Demand, carry: NDArray[np.bool_]) -> list[Decoder]:
+    """Of `rows` those that hold the bar; `carry` says where they carry the rate, at the last columns of `REPLICAS`."""
+    counts = REPLICAS[REPLICAS.size - carry.shape[1] :]
+    pool = decode_pool(asked_of(model, rows, demand, counts[None, :]))
+    tpot_s = tpot_quantile_s(pool.answer, quantile=0.99, steps=demand.osl_tokens - 1.0)
+    bar_s = np.inf if demand.tpot_p99_s is None else demand.tpot_p99_s
+    meets = (np.broadcast_to(tpot_s, carry.shape) <= bar_s) & carry
+    first = np.argmax(meets, axis=1)
+    found = [
+        Decoder(row=rows[at], count=int(counts[first[at]]), among=pool, place=(at, int(first[at])), shape=carry.shape)
+        for at in map(int, np.flatnonzero(meets.any(axis=1)))
+    ]
+    return sorted(found, key=lambda one: (one.usd_per_hour, one.count))
 
 
 Part = TypeVar("Part", ServingPrediction, Wires)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.decide.deployment import standing_of
 from chipwise.decide.pools.deployment import PooledDeployment
-from chipwise.decide.pools.pairs import Task, cheapest_pair, deployed
+from chipwise.decide.pools.pairs import Task, cheapest_pair, deployed, pools_of
 from chipwise.decide.pools.rows import rows_of
 from chipwise.decide.rank import ranked
 from chipwise.decide.serving.deployment import ServingDeployment
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chipwise.cost import Quote
     from chipwise.decide.deployment import Deployment
     from chipwise.decide.pick import Picked
+    from chipwise.decide.pools.deployment import Pools
     from chipwise.decide.question import Question
     from chipwise.engines import Disaggregation
     from chipwise.model import ModelSpec
@@ -85,7 +86,9 @@ def apart(
     best = cheapest_pair(task, rows_of(question, together, offered))
     if best is None:
         return replace(together, apart="prefill and decode apart: no two pools that can be joined meet the bars")
-    return _judged(together, deployed(task, best))
+    pools = pools_of(task, best)
+    verdict = _beyond(together, pools)
+    return deployed(task, best, pools) if verdict is None else replace(together, apart=verdict)
 
 
 def kinds_of(model: ModelSpec) -> frozenset[str]:
@@ -124,12 +127,12 @@ def _unjoined(together: ServingDeployment) -> str | None:
     return None
 
 
-def _judged(together: ServingDeployment, pooled: PooledDeployment) -> ServingDeployment | PooledDeployment:
-    price = together.usd_per_hour.mid if together.usd_per_hour else 0.0
-    if pooled.usd_per_hour.mid <= price * (1.0 - least_saving()):
-        return pooled
-    less = 1.0 - pooled.usd_per_hour.mid / price
+def _beyond(together: ServingDeployment, pools: Pools) -> str | None:
+    """Why the cheapest two pools do not pay; None where they do."""
+    price, apart_usd = together.usd_per_hour.mid if together.usd_per_hour else 0.0, pools.usd_per_hour.mid
+    if apart_usd <= price * (1.0 - least_saving()):
+        return None
+    less = 1.0 - apart_usd / price
     verdict = f"{less:.0%} less, below the {least_saving():.0%} asked of two pools" if less > 0 else "it does not pay"
-    least = f"{show_usd(pooled.usd_per_hour.mid)} an hour at the least ({pooled.words})"
-    said = f"prefill and decode apart would cost {least} against {show_usd(price)} together: {verdict}"
-    return replace(together, apart=said)
+    least = f"{show_usd(apart_usd)} an hour at the least ({pools.words})"
+    return f"prefill and decode apart would cost {least} against {show_usd(price)} together: {verdict}"

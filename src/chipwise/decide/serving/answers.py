@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.decide.serving.evaluate import load_of
 from chipwise.perf.load import ServingInput, ServingPrediction
 from chipwise.perf.ranges import range_of
-from chipwise.perf.serving import bound_by, predict_serving, serving_terms
+from chipwise.perf.serving import bound_by
 from chipwise.perf.steps import BOUNDS
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
 from chipwise.units import finite
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chipwise.decide.serving.holding import Held
     from chipwise.decide.serving.seats import Layout
     from chipwise.perf.ranges import Metric
+    from chipwise.perf.serving import ServingTerm
     from chipwise.units import Range
 
 
@@ -47,16 +48,18 @@ def question_of(layout: Layout, held: Held, demand: Demand, replicas: float) -> 
     )
 
 
-def serving_object(layout: Layout, asked: ServingInput, demand: Demand) -> dict[str, Any]:
+def serving_object(
+    layout: Layout, asked: ServingInput, demand: Demand, explained: tuple[ServingPrediction, list[ServingTerm]]
+) -> dict[str, Any]:
     """CONTRACT's `serving` object, with `pools`-free throughput of all replicas.
 
     Args:
         layout: what is asked about, for its evidence.
         asked: the question to perf.
         demand: the load, for the kind of range.
+        explained: `explain_serving` of `asked`.
     """
-    prediction = predict_serving(asked)
-    terms = serving_terms(asked)
+    prediction, terms = explained
     spans = _Spans(layout=layout, kind=demand.kind, prediction=prediction)
     chips = layout.seat.platform.chips_of(layout.devices * float(asked.replicas))
     throughput = spans.of("output_tokens_per_s", "throughput")

@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.decide.serving.evaluate import load_of, worst_miss
 from chipwise.perf.serving import predict_serving
-from chipwise.perf.spread import tpot_spread, ttft_spread
+from chipwise.perf.spread import tpot_quantile_s, ttft_quantile_s
 
 if TYPE_CHECKING:
     from chipwise.decide.question import Demand, Question
@@ -68,7 +68,7 @@ def most_within_bars(asked: ServingInput, demand: Demand, *, limit: int) -> int:
         return 0
     flights = np.unique(np.round(np.geomspace(1.0, limit, STEPS)))
     prediction = predict_serving(replace(asked, load=load_of(alone), replicas=1.0 / flights))
-    ttft = np.asarray(ttft_spread(prediction).p99)
-    tpot = np.asarray(tpot_spread(prediction, steps=alone.osl_tokens - 1.0).p99)
+    ttft = np.asarray(ttft_quantile_s(prediction, quantile=0.99))
+    tpot = np.asarray(tpot_quantile_s(prediction, quantile=0.99, steps=alone.osl_tokens - 1.0))
     holds = worst_miss(alone, prediction, ttft, tpot) <= 1.0
     return int(flights[holds].max()) if holds.any() else 0

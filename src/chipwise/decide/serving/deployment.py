@@ -10,6 +10,7 @@ import numpy as np
 
 from chipwise.cost import Quote, sold_instances, usd_per_million_tokens
 from chipwise.decide.advice import Parallelism
+from chipwise.decide.serving.evaluate import element
 from chipwise.perf.ranges import range_of
 from chipwise.precision import precision_rank, stored_format
 from chipwise.units import Range, finite
@@ -35,6 +36,8 @@ class ServingDeployment:
     column: int
     ha_factor: float
     quote: Quote | None
+    instances: int
+    """Instances rented: whole UltraServers where the size is sold so."""
     apart: str | None = None
     """What prefill and decode on two pools would cost instead; None where nobody looked."""
 
@@ -46,17 +49,12 @@ class ServingDeployment:
     @property
     def units(self) -> int:
         """Units of purchase rented: the base times the availability factor, rounded up."""
-        return math.ceil(self.base_units * self.ha_factor)
+        return _units(self.evaluated, self.column, self.ha_factor)
 
     @property
     def evidence(self) -> Evidence:
         """How well predictions for it are backed."""
         return self.layout.seat.evidence
-
-    @property
-    def instances(self) -> int:
-        """Instances rented: whole UltraServers where the size is sold so."""
-        return sold_instances(self.units * self.evaluated.packings[self.row].instances_per_unit, self.quote)
 
     @property
     def replicas(self) -> int:
@@ -102,8 +100,7 @@ class ServingDeployment:
 
     def value(self, name: str) -> float:
         """One predicted quantity at this number of units."""
-        array = np.broadcast_to(getattr(self.evaluated.prediction, name), self.evaluated.miss.shape)
-        return float(array[self.row, self.column])
+        return element(getattr(self.evaluated.prediction, name), self.row, self.column)
 
     @property
     def parallelism(self) -> Parallelism:
@@ -133,12 +130,17 @@ class ServingDeployment:
 
     def bar_usd(self) -> float | None:
         """A budget of serving is by the hour."""
-        return None if self.usd_per_hour is None else self.usd_per_hour.mid
+        hourly = self.usd_per_hour
+        return None if hourly is None else hourly.mid
 
     def latency_p99_s(self) -> tuple[float | None, float | None]:
         """P99 TTFT and TPOT under the load."""
         ttft, tpot = self.evaluated.ttft_p99_s, self.evaluated.tpot_p99_s
         return finite(ttft[self.row, self.column]), finite(tpot[self.row, self.column])
+
+
+def _units(evaluated: Evaluated, column: int, ha_factor: float) -> int:
+    return math.ceil(int(evaluated.units[column]) * ha_factor)
 
 
 def smallest_units(evaluated: Evaluated) -> list[int | None]:
@@ -194,8 +196,10 @@ def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: f
         if column is None:
             continue
         layout = evaluated.layouts[row]
+        needed = _units(evaluated, column, ha_factor) * evaluated.packings[row].instances_per_unit
         for instance in layout.seat.platform.members:
             if instance.name in quotes:
+                quote = quotes[instance.name]
                 yield ServingDeployment(
                     instance=instance,
                     layout=layout,
@@ -203,5 +207,6 @@ def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: f
                     row=row,
                     column=column,
                     ha_factor=ha_factor,
-                    quote=quotes[instance.name],
+                    quote=quote,
+                    instances=sold_instances(needed, quote),
                 )

@@ -14,15 +14,15 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.decide.failures import Failure
-from chipwise.decide.serving.misses import memory_failure
+from chipwise.decide.serving.misses import memory_failure, nearest
 from chipwise.engines import spare_layers
-from chipwise.memory import MemoryAnswer, ServingMemoryInput, size_serving
+from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
 from chipwise.perf.load import ServingInput, ServingLoad, ServingPrediction
 from chipwise.perf.parameters import stack_parameters
 from chipwise.perf.serving import predict_serving
-from chipwise.perf.spread import tpot_spread, ttft_spread
+from chipwise.perf.spread import tpot_quantile_s, ttft_quantile_s
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
 
 if TYPE_CHECKING:
@@ -70,6 +70,16 @@ def column(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=float)[:, None]
 
 
+def element(values: Floats | float, row: int, at: int) -> float:
+    """One of values that broadcast over rows and columns.
+
+    >>> element(np.array([[1.0], [2.0]]), 1, 7), element(3.0, 0, 0)
+    (2.0, 3.0)
+    """
+    found = np.atleast_2d(values)
+    return float(found[row if found.shape[0] > 1 else 0, at if found.shape[1] > 1 else 0])
+
+
 def split_of(layouts: Sequence[Layout]) -> Split:
     """The splits of all layouts as one whose degrees are columns."""
     names = ("tp", "pp", "ep", "dp", "cp")
@@ -79,10 +89,10 @@ def split_of(layouts: Sequence[Layout]) -> Split:
 
 def size_layouts(
     shards: LayerShards, layouts: Sequence[Layout], demand: Demand, concurrency: Floats | float = 1.0
-) -> MemoryAnswer:
+) -> PoolAnswer:
     """The memory of every layout with room for `concurrency` requests of the full context; one engine for all."""
     engine = layouts[0].seat.engine
-    return size_serving(
+    return size_pool(
         ServingMemoryInput(
             shards=shards,
             capacity_bytes=column([one.seat.platform.device_memory_bytes for one in layouts]),
@@ -113,39 +123,45 @@ def load_of(demand: Demand) -> ServingLoad:
     )
 
 
-def _tall(stacked: Hardware | Parameters) -> dict[str, Any]:
-    """Every array field as a column, in mappings too."""
+def _tall(stacked: Hardware | Parameters, rows: list[int]) -> dict[str, Any]:
+    """Every array field at `rows` as a column, in mappings too."""
     values = {name: getattr(stacked, name) for name in stacked.__dataclass_fields__}
     return {
-        name: {key: np.asarray(one)[:, None] for key, one in value.items()}
-        if isinstance(value, dict)
-        else np.asarray(value)[:, None]
+        name: {key: one[rows, None] for key, one in value.items()} if isinstance(value, dict) else value[rows, None]
         for name, value in values.items()
     }
 
 
-def _hardware(layouts: Sequence[Layout]) -> Hardware:
-    flat = stack([one.seat.hardware for one in layouts])
-    return replace(flat, **_tall(flat))
-
-
-def _parameters(layouts: Sequence[Layout]) -> Parameters:
-    flat = stack_parameters([one.seat.parameters for one in layouts])
-    return replace(flat, **_tall(flat))
+def _machines(layouts: Sequence[Layout]) -> tuple[Hardware, Parameters]:
+    """What every layout stands on, a row each: the few seats are stacked once, and rows pick among them."""
+    places: dict[int, int] = {}
+    rows = [places.setdefault(id(one.seat), len(places)) for one in layouts]
+    seats = {id(one.seat): one.seat for one in layouts}
+    hardware = stack([seats[key].hardware for key in places])
+    parameters = stack_parameters([seats[key].parameters for key in places])
+    return replace(hardware, **_tall(hardware, rows)), replace(parameters, **_tall(parameters, rows))
 
 
 def serving_input(
-    shards: LayerShards, layouts: Sequence[Layout], memory: MemoryAnswer, demand: Demand, replicas: Floats
+    shards: LayerShards, layouts: Sequence[Layout], pool_bytes: Floats, demand: Demand, replicas: Floats
 ) -> ServingInput:
-    """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load."""
-    hardware = _hardware(layouts)
+    """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load.
+
+    Args:
+        shards: the model over the splits of the layouts.
+        layouts: one a row.
+        pool_bytes: what the engine of each takes for the cache, a column.
+        demand: the load.
+        replicas: copies.
+    """
+    hardware, parameters = _machines(layouts)
     return ServingInput(
         shards=shards,
         hardware=hardware,
-        parameters=_parameters(layouts),
+        parameters=parameters,
         weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
         kv_element_bytes=kv_bytes_per_element(layouts[0].seat.limits.kv_format),
-        kv_pool_bytes=memory.kv_pool_bytes,
+        kv_pool_bytes=pool_bytes,
         max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
         chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
         load=load_of(demand),
@@ -182,15 +198,24 @@ def evaluate(
     """Size every layout; predict those that hold the model at every number of units.
 
     Returns:
-        The layouts that hold it, evaluated (None where none does), and the others with what they lacked.
+        The layouts that hold it, evaluated (None where none does); of the others on each platform the one that lacked
+        least.
     """
-    memory = size_layouts(shard(model, split_of(layouts)), layouts, demand)
+    shards = shard(model, split_of(layouts))
+    memory = size_layouts(shards, layouts, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
+    lacking = [place for place, lack in enumerate(short) if lack > 0]
     refused = [
-        (one, memory_failure(one, option, float(lack))) for one, lack in zip(layouts, short, strict=True) if lack > 0
+        (layouts[place], memory_failure(layouts[place], option, float(short[place])))
+        for place in nearest([(layouts[one], short[one] * layouts[one].devices, one) for one in lacking])
     ]
     held = [one for one, lack in zip(layouts, short, strict=True) if lack <= 0]
-    return (_predict(model, option, held, demand) if held else None), refused
+    if not held:
+        return None, refused
+    if lacking:
+        shards = shard(model, split_of(held))
+    pool_bytes = np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0]
+    return _predict(option, (shards, held), pool_bytes, demand), refused
 
 
 def _packed(layout: Layout) -> Packing:
@@ -201,16 +226,17 @@ def _packed(layout: Layout) -> Packing:
     )
 
 
-def _predict(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Evaluated:
-    shards = shard(model, split_of(layouts))
-    memory = size_layouts(shards, layouts, demand)
+def _predict(
+    option: PrecisionOption, laid: tuple[LayerShards, Sequence[Layout]], pool_bytes: Floats, demand: Demand
+) -> Evaluated:
+    shards, layouts = laid
     packings = [_packed(one) for one in layouts]
     units = units_tried(demand, min(one.replicas_per_unit for one in packings))
     replicas = column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
-    prediction = predict_serving(serving_input(shards, layouts, memory, demand, replicas))
+    prediction = predict_serving(serving_input(shards, layouts, pool_bytes, demand, replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
-        ttft = np.broadcast_to(ttft_spread(prediction).p99, replicas.shape)
-    tpot = np.broadcast_to(tpot_spread(prediction, steps=demand.osl_tokens - 1.0).p99, replicas.shape)
+        ttft = np.broadcast_to(ttft_quantile_s(prediction, quantile=0.99), replicas.shape)
+    tpot = np.broadcast_to(tpot_quantile_s(prediction, quantile=0.99, steps=demand.osl_tokens - 1.0), replicas.shape)
     return Evaluated(
         option=option,
         layouts=layouts,

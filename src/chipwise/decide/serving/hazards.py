@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.decide.serving.evaluate import load_of
-from chipwise.perf.serving import predict_serving
+from chipwise.perf.serving import alone_s, predict_serving
 from chipwise.units import show_bytes, show_seconds
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def _longest(watched: Watched) -> Iterator[str]:
     demand, context = watched.demand, f"the context of {watched.demand.context_tokens:,.0f} tokens"
     prompt = max(demand.context_tokens - demand.osl_tokens, 1.0)
     single = replace(demand, kind="closed", users=1.0, isl_tokens=prompt)
-    alone = predict_serving(replace(watched.asked, load=load_of(single), replicas=1.0))
-    waits, each = float(alone.isolated_ttft_s), float(alone.isolated_tpot_s)
+    waits, each = (float(one) for one in alone_s(replace(watched.asked, load=load_of(single), replicas=1.0)))
     bar = demand.ttft_p99_s
     if bar is not None and waits > bar:
         yield (

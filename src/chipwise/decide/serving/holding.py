@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import load_catalog
@@ -14,6 +15,8 @@ from chipwise.parallelism import shard
 from chipwise.precision import capability
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from chipwise.catalog import Chip
     from chipwise.decide.platforms import Platform
     from chipwise.decide.serving.seats import Layout
@@ -31,9 +34,17 @@ class Held:
 
 def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
     """Size one layout of a model that is already at its precision."""
+    asked = memory_question(model, layout, context_tokens=context_tokens, concurrency=concurrency)
+    return Held(asked=asked, answer=size_serving(asked))
+
+
+def memory_question(
+    model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float
+) -> ServingMemoryInput:
+    """One layout of a model that is already at its precision, as the memory room asks it."""
     seat = layout.seat
     split = replace(layout.split, spare_layers=spare_layers(seat.engine))
-    asked = ServingMemoryInput(
+    return ServingMemoryInput(
         shards=shard(model, split),
         capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
         utilization=seat.limits.utilization,
@@ -54,7 +65,6 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
         draft=shard(seat.limits.draft, split) if seat.limits.draft else None,
         draft_tokens=seat.limits.draft_tokens,
     )
-    return Held(asked=asked, answer=size_serving(asked))
 
 
 def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any]:
@@ -69,7 +79,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
     may = _options(layout)
     fewest = min_chips(model, held.asked, may)
-    changes = to_make_it_fit(model, held.asked, may)
+    changes = to_make_it_fit(model, held.asked, may, answer)
     said = (*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes)
     return {
         "fits": bool(answer.fits),
@@ -158,7 +168,8 @@ NARROWER = ("fp8", "int4-g128")
 """Formats of weights proposed where a model does not fit, by what they lose."""
 
 
-def _larger(chip: Chip, device_bytes: float, devices: int) -> dict[str, float]:
+@lru_cache(maxsize=1024)
+def _larger(chip: Chip, device_bytes: float, devices: int) -> Mapping[str, float]:
     """Larger chips of the vendor by the smallest rented size that has as many devices: its name, a chip's bytes."""
     catalog = load_catalog()
     found: dict[str, float] = {}

@@ -10,16 +10,29 @@ from chipwise.decide.failures import Failure
 from chipwise.units import finite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from chipwise.decide.question import Demand
     from chipwise.decide.serving.evaluate import Evaluated
     from chipwise.decide.serving.seats import Layout
     from chipwise.precision import PrecisionOption
 
 
+def nearest(missed: Iterable[tuple[Layout, float, int]]) -> list[int]:
+    """Of layouts with how far they miss and their places: the place of the nearest one of each platform."""
+    least: dict[int, tuple[float, int]] = {}
+    for layout, distance, place in missed:
+        platform = id(layout.seat.platform)
+        if platform not in least or distance < least[platform][0]:
+            least[platform] = (distance, place)
+    return [place for _, place in least.values()]
+
+
 def bar_failures(evaluated: Evaluated, demand: Demand) -> dict[int, Failure]:
-    """The failure of every row that meets the bars at no number of units, by row."""
+    """By row the failure of what meets the bars at no number of units: of each platform the row that misses least."""
     best = np.min(np.where(np.isnan(evaluated.miss), np.inf, evaluated.miss), axis=1)
-    return {int(row): _slo_failure(evaluated, int(row), demand) for row in np.flatnonzero(best > 1.0)}
+    missed = ((evaluated.layouts[row], float(best[row]), row) for row in map(int, np.flatnonzero(best > 1.0)))
+    return {row: _slo_failure(evaluated, row, demand) for row in nearest(missed)}
 
 
 def _layout_words(layout: Layout, option: PrecisionOption) -> dict[str, Any]:

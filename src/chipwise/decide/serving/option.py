@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import question_of, serving_object
 from chipwise.decide.serving.ceiling import seats
 from chipwise.decide.serving.hazards import Watched, hazards_of
-from chipwise.decide.serving.holding import hold, memory_object
+from chipwise.decide.serving.holding import Held, memory_object, memory_question
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.serving.sharing import sharing_object
 from chipwise.guide import grade, scale_signal
 from chipwise.guide.tables import limit
-from chipwise.perf.serving import predict_serving
+from chipwise.memory import size_pool, size_serving
+from chipwise.perf.serving import explain_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
 
@@ -36,13 +38,13 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     """The full option of a picked deployment."""
     demand, layout = question.serving, deployment.layout
     model = at_precision(question.model, deployment.evaluated.option)
-    alone = hold(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
-    room = float(alone.answer.max_concurrency_at_context)
-    resident = _resident(question, deployment, room)
-    held = hold(model, layout, context_tokens=demand.context_tokens, concurrency=resident)
+    alone = memory_question(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
+    room = float(size_pool(alone).max_concurrency_at_context)
+    full = replace(alone, concurrency=_resident(question, deployment, room))
+    held = Held(asked=full, answer=size_serving(full))
     asked = question_of(layout, held, demand, float(deployment.replicas))
-    serving = serving_object(layout, asked, demand)
-    prediction = predict_serving(asked)
+    prediction, _ = explained = explain_serving(asked)
+    serving = serving_object(layout, asked, demand, explained)
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
     memory = memory_object(model, layout, held)

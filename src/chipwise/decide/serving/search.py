@@ -84,6 +84,8 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
 def _slices_first(deployments: Sequence[Deployment]) -> list[Deployment]:
     """Of one size: those on slices from the least they take, then whole GPUs where slices need more instances."""
     cut = [one for one in deployments if isinstance(one, ServingDeployment) and one.profile]
+    if not cut:
+        return list(deployments)
     cut.sort(key=lambda one: (one.instances, one.part))
     fewest: dict[str, int] = {}
     for one in cut:
@@ -121,7 +123,7 @@ def _slowed(question: Question, seats: Sequence[Seat], option: PrecisionOption, 
     done = {
         name
         for name, ones in found.deployments.items()
-        if any(one.instances == 1 and one.precision == option.format for one in ones)
+        if any(one.precision == option.format and one.instances == 1 for one in ones)
     }
     return [seat for seat in seats if not _names(seat) <= done]
 
@@ -150,7 +152,7 @@ def _try(
         found.add(one)
     for row, failure in bar_failures(evaluated, question.serving).items():
         found.fail(evaluated.layouts[row].seat.platform.members, failure)
-    held = {name for layout in evaluated.layouts for name in _names(layout.seat)}
+    held = {name for seat in {id(one.seat): one.seat for one in evaluated.layouts}.values() for name in _names(seat)}
     found.held.update(held)
     return held
 

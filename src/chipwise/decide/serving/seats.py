@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Refusal
@@ -33,6 +34,8 @@ DEFAULT_GRAPH_BATCH = 512
 """What captures are sized for where an engine states no largest batch."""
 
 
+SEATS_KEPT = 4096
+"""Seats that are remembered: a seat follows from facts alone, and every question puts the same platforms."""
 CHUNKS = (2048, 512)
 """Prefill tokens of a step that are tried below the engine's default."""
 
@@ -102,9 +105,10 @@ class Layout:
         return int(self.split.devices)
 
 
-def stored_formats(model: ModelSpec) -> list[str]:
+@lru_cache(maxsize=256)
+def stored_formats(model: ModelSpec) -> tuple[str, ...]:
     """The formats the model's matrices are held in, each once."""
-    return sorted({weight.format for weight, _ in model.all_weights()})
+    return tuple(sorted({weight.format for weight, _ in model.all_weights()}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +142,7 @@ def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionO
     if backing.longest is not None and question.longest_tokens > backing.longest:
         reason = f"documented up to a context of {backing.longest} tokens: {backing.notes[0]}"
         return Refusal(rule="support", reason=reason, source="engines: neuron support", change="a shorter context")
-    formats = tuple(stored_formats(model))
+    formats = stored_formats(model)
     main = capability(chip, option.format)
     rates = [main, *(capability(chip, name) for name in formats)]
     bad = next((one for one in rates if one.mode == "none"), None)
@@ -174,6 +178,7 @@ def seat_of(question: Question, platform: Platform, model: ModelSpec, option: Pr
     return able if isinstance(able, Refusal) else _seat(platform, able)
 
 
+@lru_cache(maxsize=SEATS_KEPT)
 def _seat(platform: Platform, able: Able) -> Seat | Refusal:
     chip, fraction, engine = platform.chip, platform.fraction, able.backing.engine
     limits = limits_of(able.backing, platform)
@@ -281,6 +286,15 @@ def at_precision(model: ModelSpec, option: PrecisionOption) -> ModelSpec:
     return model if option.format in stored and model.quantisation else with_precision(model, option.format)
 
 
+@lru_cache(maxsize=SEATS_KEPT)
+def _steady_seat(platform: Platform, able: Able) -> Seat | Refusal:
+    """The seat without the burst with which a benchmark starts."""
+    found = _seat(platform, able)
+    if isinstance(found, Refusal):
+        return found
+    return replace(found, parameters=replace(found.parameters, burst_fraction=0.0))
+
+
 def seats_of(
     question: Question, platforms: Iterable[Platform], model: ModelSpec, option: PrecisionOption
 ) -> tuple[list[Seat], list[tuple[Platform, Refusal]]]:
@@ -296,9 +310,9 @@ def seats_of(
         if chip.id not in able:
             able[chip.id] = able_of(question, chip, model, option)
         known = able[chip.id]
-        found = known if isinstance(known, Refusal) else _seat(platform, known)
+        found = known if isinstance(known, Refusal) else _steady_seat(platform, known)
         if isinstance(found, Seat):
-            seats.append(replace(found, parameters=replace(found.parameters, burst_fraction=0.0)))
+            seats.append(found)
         else:
             refused.append((platform, found))
     return seats, refused

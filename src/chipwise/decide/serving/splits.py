@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chipwise.parallelism import Split, ep_problem, tp_problem
@@ -26,7 +27,8 @@ def _expert_splits(model: ModelSpec, split: Split) -> list[Split]:
     return [one for one in (whole, spread) if ep_problem(model, one) is None]
 
 
-def single_node_splits(model: ModelSpec, devices: int, *, stages: bool) -> list[Split]:
+@lru_cache(maxsize=1024)
+def single_node_splits(model: ModelSpec, devices: int, *, stages: bool) -> tuple[Split, ...]:
     """Splits of one replica inside a node of `devices`: tp by powers of two, experts dealt out, pipeline stages.
 
     Args:
@@ -42,18 +44,19 @@ def single_node_splits(model: ModelSpec, devices: int, *, stages: bool) -> list[
         found += [flat, *_expert_splits(model, flat)]
         if stages or tp == legal[-1]:
             found += [Split(tp=tp, pp=pp) for pp in (2, 4, 8) if tp * pp <= devices and model.layer_count >= pp]
-    return found
+    return tuple(found)
 
 
-def multi_node_splits(model: ModelSpec, devices: int) -> list[Split]:
+@lru_cache(maxsize=1024)
+def multi_node_splits(model: ModelSpec, devices: int) -> tuple[Split, ...]:
     """Splits over several nodes: the widest legal tp inside a node, one pipeline stage a node, or experts over all."""
     widest = [tp for tp in powers(devices) if tp_problem(model, tp) is None]
     if not widest:
-        return []
+        return ()
     tp = widest[-1]
     stages = [Split(tp=tp, pp=nodes * (devices // tp)) for nodes in NODE_COUNTS]
     found = [split for split in stages if split.pp <= model.layer_count]
     if model.is_moe:
         spread = [Split(tp=1, dp=devices * nodes, ep=devices * nodes) for nodes in NODE_COUNTS]
         found += [split for split in spread if ep_problem(model, split) is None]
-    return found
+    return tuple(found)

@@ -14,7 +14,7 @@ from chipwise.decide.serving.holding import hold
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.sharing.needs import at_once
 from chipwise.perf.ranges import range_of
-from chipwise.perf.serving import predict_serving
+from chipwise.perf.serving import alone_s, explain_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import show_seconds
 
@@ -153,7 +153,7 @@ def _tenancy(tenant: Question, need: Need, replicas: int) -> Tenancy:
     longest = hold(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
     held = max(usual, longest, key=lambda one: float(one.answer.need_bytes))
     asked = question_of(layout, held, demand, float(replicas))
-    prediction = predict_serving(asked)
+    prediction, _ = explained = explain_serving(asked)
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
     return Tenancy(
@@ -161,7 +161,7 @@ def _tenancy(tenant: Question, need: Need, replicas: int) -> Tenancy:
         need=need,
         replicas=replicas,
         held=held,
-        serving=serving_object(layout, asked, demand),
+        serving=serving_object(layout, asked, demand, explained),
         spread=spread,
         alone_tpot_s=_undisturbed_s(asked, need.place.sharers),
     )
@@ -176,7 +176,7 @@ def _undisturbed_s(asked: ServingInput, sharers: int) -> float:
         attention_flops_per_s=hardware.attention_flops_per_s * sharers,
         memory_bandwidth_bytes_per_s=hardware.memory_bandwidth_bytes_per_s * sharers,
     )
-    return float(predict_serving(replace(asked, hardware=whole)).isolated_tpot_s)
+    return float(alone_s(replace(asked, hardware=whole))[1])
 
 
 def utilization_of(need: Need) -> float:

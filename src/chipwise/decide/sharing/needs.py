@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.decide.failures import refusal_failure
 from chipwise.decide.serving.deployment import smallest_units
-from chipwise.decide.serving.evaluate import column, evaluate, size_layouts, split_of
+from chipwise.decide.serving.evaluate import column, element, evaluate, size_layouts, split_of
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.search import below_floor, by_engine, precisions_of
 from chipwise.decide.serving.seats import Layout, at_precision, documented, seats_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chipwise.decide.failures import Failure
+    from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Demand, Question
     from chipwise.decide.serving.evaluate import Evaluated
     from chipwise.decide.serving.seats import Seat
@@ -70,8 +71,7 @@ class Need:
 
     def value(self, name: str) -> float:
         """One predicted quantity at this number of replicas."""
-        array = np.broadcast_to(getattr(self.evaluated.prediction, name), self.evaluated.miss.shape)
-        return float(array[self.row, self.column])
+        return element(getattr(self.evaluated.prediction, name), self.row, self.column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +98,10 @@ def needs_of(question: Question, tenant: int, places: Sequence[Place]) -> Needs:
 
 def _at(question: Question, tenant: int, places: Sequence[Place], option: PrecisionOption, needs: Needs) -> None:
     model = at_precision(question.model, option)
-    by_platform = {id(place.platform): place for place in places}
+    by_platform = {place.platform: place for place in places}
     seats, refused = seats_of(question, [place.platform for place in places], model, option)
     for platform, refusal in refused:
-        place = by_platform[id(platform)]
+        place = by_platform[platform]
         if place.kind == "whole" and platform.devices == 1:
             needs.failures.append((place.base, refusal_failure(refusal)))
     for group in by_engine(seats):
@@ -111,7 +111,7 @@ def _at(question: Question, tenant: int, places: Sequence[Place], option: Precis
         needs.tried.append(len(layouts))
         evaluated, short = evaluate(model, option, layouts, question.serving)
         for layout, failure in short:
-            place = by_platform[id(layout.seat.platform)]
+            place = by_platform[layout.seat.platform]
             if place.kind == "whole":
                 needs.failures.append((place.base, failure))
         if evaluated is not None:
@@ -128,14 +128,14 @@ def _layouts(seat: Seat, model: ModelSpec) -> Iterator[Layout]:
 def _keep(
     question: Question,
     tenant: int,
-    by_platform: dict[int, Place],
+    by_platform: dict[Platform, Place],
     asked: tuple[ModelSpec, Evaluated],
     needs: Needs,
 ) -> None:
     model, evaluated = asked
     sizes = _device_bytes(question, model, evaluated)
     for row, at in enumerate(smallest_units(evaluated)):
-        place = by_platform[id(evaluated.layouts[row].seat.platform)]
+        place = by_platform[evaluated.layouts[row].seat.platform]
         needs.held.add(place.base)
         if at is not None:
             needs.found.append(
@@ -144,7 +144,7 @@ def _keep(
                 )
             )
     for row, failure in bar_failures(evaluated, question.serving).items():
-        place = by_platform[id(evaluated.layouts[row].seat.platform)]
+        place = by_platform[evaluated.layouts[row].seat.platform]
         if place.kind == "whole":
             needs.failures.append((place.base, failure))
 

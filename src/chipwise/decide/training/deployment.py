@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from chipwise.cost import Quote
     from chipwise.decide.question import Question
     from chipwise.decide.training.runs import Course
-    from chipwise.decide.training.trials import Trial, Way
+    from chipwise.decide.training.trials import Trial
+    from chipwise.decide.training.ways import Way
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -31,6 +32,8 @@ class TrainingDeployment:
     instance: Instance
     trial: Trial
     row: int
+    way: Way
+    """How the run is laid."""
     tokens: float
     notes: tuple[str, ...]
     quote: Quote | None
@@ -39,11 +42,6 @@ class TrainingDeployment:
     fewest: int = 1
     efficiency_fraction: float = 1.0
     behind: bool = False
-
-    @property
-    def way(self) -> Way:
-        """How the run is laid."""
-        return self.trial.ways[self.row]
 
     @property
     def instances(self) -> int:
@@ -123,7 +121,8 @@ class TrainingDeployment:
 
     def bar_usd(self) -> float | None:
         """A budget of training is that of the run."""
-        return None if self.usd_per_run is None else self.usd_per_run.mid
+        whole = self.usd_per_run
+        return None if whole is None else whole.mid
 
     def latency_p99_s(self) -> tuple[float | None, float | None]:
         """A run serves nobody."""

@@ -16,14 +16,12 @@ from chipwise.perf.training_rollout import generation_s
 from chipwise.precision import legal_precisions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question, TrainingDemand
     from chipwise.decide.serving.evaluate import Evaluated
-    from chipwise.decide.training.trials import Way
+    from chipwise.decide.training.ways import Ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +41,7 @@ def mean_tokens(run: TrainingDemand) -> float | None:
     return min(run.seq_len, (run.isl_tokens or 0.0) + run.osl_tokens)
 
 
-def rollout_seconds(question: Question, ways: Sequence[Way]) -> NDArray[np.float64] | None:
+def rollout_seconds(question: Question, ways: Ways) -> NDArray[np.float64] | None:
     """Generation time of a step, by row: until the longest of its answers ends, in the layout that ends first.
 
     Returns:
@@ -52,9 +50,11 @@ def rollout_seconds(question: Question, ways: Sequence[Way]) -> NDArray[np.float
     run = question.training
     if mean_tokens(run) is None:
         return None
-    paces = {id(way.platform): way.platform for way in ways}
-    known = {key: pace_of(question, platform) for key, platform in paces.items()}
-    return np.array([_seconds(run, known[id(way.platform)], way.devices) for way in ways])
+    paces = [pace_of(question, platform) for platform in ways.platforms]
+    found = np.empty(len(ways))
+    for start, stop in ways.fleets():
+        found[start:stop] = _seconds(run, paces[ways.place[start]], ways[start].devices)
+    return found
 
 
 def _seconds(run: TrainingDemand, pace: Pace | None, devices: int) -> float:

@@ -27,7 +27,8 @@ from chipwise.decide.training.scaling import (
     user_bars,
 )
 from chipwise.decide.training.trainers import Trainers, trainers_of
-from chipwise.decide.training.trials import trial, ways_of
+from chipwise.decide.training.trials import trial
+from chipwise.decide.training.ways import ways_of
 from chipwise.memory.training_job import Recompute
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question, TrainingDemand
     from chipwise.decide.training.trainers import Scheme
-    from chipwise.decide.training.trials import Trial, Way
+    from chipwise.decide.training.trials import Trial
+    from chipwise.decide.training.ways import Way
 
 Quotes = dict[str, "Quote | None"]
 Fleets = dict[str, dict[int, TrainingDeployment]]
@@ -64,8 +66,8 @@ def search_training(question: Question, instances: Sequence[Instance], quotes: Q
             schemes.setdefault(scheme, []).append((platform, trainers))
     modes = _modes(question.training)
     for scheme, seats in schemes.items():
-        ways = [way for platform, trainers in seats for way in ways_of(question, platform, trainers, scheme)]
-        if ways:
+        ways = ways_of(question, seats, scheme)
+        if ways is not None:
             known = {platform.chip.id: trainers for platform, trainers in seats}
             rollout_s = rollout_seconds(question, ways)
             trials = [trial(question, scheme, mode, ways, rollout_s) for mode in modes]
@@ -89,21 +91,19 @@ def _gather(
     found.layouts_tried.append(len(ways) * len(trials))
     times = np.stack([np.where(one.short_bytes > 0, np.inf, one.arrays.step_s) for one in trials])
     short = np.stack([one.short_bytes for one in trials])
-    rows: dict[tuple[int, int], list[int]] = {}
-    for row, way in enumerate(ways):
-        rows.setdefault((id(way.platform), way.nodes), []).append(row)
-    for place in rows.values():
-        taken = times[:, place]
+    for start, stop in ways.fleets():
+        taken = times[:, start:stop]
         mode, column = np.unravel_index(int(np.argmin(taken)), taken.shape)
-        way = ways[place[int(column)]]
+        row = start + int(column)
+        way = ways[row]
         if not np.isfinite(taken[mode, column]):
-            found.fail(way.platform.members, _memory_failure(way, float(short[:, place].min())))
+            found.fail(way.platform.members, _memory_failure(way, float(short[:, start:stop].min())))
             continue
         found.held.update(one.name for one in way.platform.members)
         trainers = known[way.platform.chip.id]
         for instance in way.platform.members:
             if instance.name in quotes:
-                at = (trials[int(mode)], place[int(column)])
+                at = (trials[int(mode)], row)
                 yield _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
 
 
@@ -117,6 +117,7 @@ def _deployed(
         instance=instance,
         trial=laid,
         row=row,
+        way=laid.ways[row],
         tokens=question.training.tokens,
         notes=trainers.notes,
         quote=quote,

@@ -1,6 +1,6 @@
 """Memory and step time of many ways to lay one run, in one pass of array arithmetic.
 
-Rows are ways: a platform, a number of nodes, tp and pp, a micro-batch. What is a word (trainer, sharding,
+Rows are ways (`ways.py`). What is a word (trainer, sharding,
 recomputation) is the same for all rows of one `Trial`.
 """
 
@@ -18,7 +18,6 @@ from chipwise.memory.training import TrainingMemoryInput
 from chipwise.memory.training_budget import TrainingMemoryAnswer, size_training
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout
 from chipwise.memory.training_recipes import recipes
-from chipwise.parallelism import tp_problem
 from chipwise.perf.hardware import hardware_of, stack
 from chipwise.perf.parameters import stack_parameters
 from chipwise.perf.ranges import Evidence
@@ -29,44 +28,17 @@ from chipwise.perf.training_rollout import loop_factor, loop_spread_factor
 from chipwise.perf.training_samples import Sampled, sample_spread_factor, sampled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question, TrainingDemand
-    from chipwise.decide.training.trainers import Scheme, Trainers
+    from chipwise.decide.training.trainers import Scheme
+    from chipwise.decide.training.ways import Ways
     from chipwise.memory.training_job import Recompute
-    from chipwise.model import ModelSpec
 
     Floats = NDArray[np.float64]
-
-NODES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048)
-MICRO_BATCHES = (1, 2, 4, 8, 16)
-SAMPLE_BATCHES = tuple(2**power for power in range(18))
-"""Samples are smaller than sequences, down to the row of a table."""
-DEGREES = (1, 2, 4, 8, 16, 32)
-STAGES = (1, 2, 4, 8, 16)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """One row: scalars. `vp` chunks of layers make a pipeline stage (interleaving)."""
-
-    platform: Platform
-    nodes: int
-    tp: int
-    pp: int
-    vp: int = 1
-    ep: int
-    dp: int
-    micro_batch: int
-    cp: int = 1
-
-    @property
-    def devices(self) -> int:
-        """Devices of the whole run."""
-        return self.platform.devices * self.nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +47,7 @@ class Trial:
 
     scheme: Scheme
     recompute: Recompute
-    ways: Sequence[Way]
+    ways: Ways
     asked: TrainingMemoryInput
     memory: TrainingMemoryAnswer
     arrays: TrainingArrays
@@ -117,55 +89,8 @@ def _at(owner: TrainingJob | TrainingLayout, names: Sequence[str], row: int) -> 
     return {name: float(np.ravel(getattr(owner, name))[row]) for name in names}
 
 
-def ways_of(question: Question, platform: Platform, trainers: Trainers, scheme: Scheme) -> Iterator[Way]:
-    """Every row of a platform under a scheme: whole nodes, legal tp and pp, a micro-batch that the batch holds."""
-    demand, model = question.training, question.model
-    nodes = NODES if platform.networked else NODES[:1]
-    usual = MICRO_BATCHES if demand.sample is None else SAMPLE_BATCHES
-    micro = usual if demand.micro_batch is None else (demand.micro_batch,)
-    for count in nodes:
-        devices = platform.devices * count
-        for tp, pp in [(1, 1)] if demand.sample else _splits(model, platform, trainers, scheme):
-            if devices % (tp * pp):
-                continue
-            dp = devices // (tp * pp)
-            for ep in _expert_degrees(model, tp * dp, platform.devices):
-                for size in micro:
-                    if dp * size <= demand.global_batch:
-                        way = Way(platform=platform, nodes=count, tp=tp, pp=pp, ep=ep, dp=dp, micro_batch=size)
-                        yield from _interleaved(way, model.layer_count, demand.global_batch)
-
-
-def _interleaved(way: Way, layers: int, global_batch: float) -> Iterator[Way]:
-    """A way with its stages whole and, where micro-batches come in whole rounds of stages, dealt layer by layer."""
-    yield way
-    rounds = global_batch / (way.dp * way.micro_batch * way.pp)
-    if way.pp > 1 and layers % way.pp == 0 and rounds == int(rounds):
-        yield replace(way, vp=layers // way.pp)
-
-
-def _splits(model: ModelSpec, platform: Platform, trainers: Trainers, scheme: Scheme) -> list[tuple[int, int]]:
-    if not scheme.split:
-        return [(1, 1)]
-    degrees = [
-        tp
-        for tp in DEGREES
-        if tp <= platform.devices and tp_problem(model, tp) is None and (not trainers.tp or tp in trainers.tp)
-    ]
-    return [(tp, pp) for tp in degrees for pp in STAGES if pp <= model.layer_count]
-
-
-def _expert_degrees(model: ModelSpec, ranks: int, node: int) -> list[int]:
-    routed = [layer.experts.routed for layer in model.layers if layer.experts]
-    if not routed:
-        return [1]
-    legal = [ep for ep in (1, node, 64) if ranks % ep == 0 and all(count % ep == 0 for count in routed)]
-    return sorted(set(legal)) or [1]
-
-
-def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Sequence[Way]) -> TrainingJob:
-    micro = _column([float(way.micro_batch) for way in ways])
-    copies = _column([float(way.dp) for way in ways])
+def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Ways) -> TrainingJob:
+    micro, copies = ways.column("micro_batch"), ways.column("dp")
     method: Any = demand.method
     offload: Any = demand.offload
     return TrainingJob(
@@ -182,24 +107,19 @@ def _job(demand: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Seq
     )
 
 
-def _column(values: Sequence[float]) -> Floats:
-    return np.array(values, dtype=float)
-
-
-def _layout(scheme: Scheme, ways: Sequence[Way]) -> TrainingLayout:
+def _layout(scheme: Scheme, ways: Ways) -> TrainingLayout:
     names = ("tp", "pp", "vp", "ep", "dp", "cp")
-    degrees: dict[str, Any] = {name: _column([float(getattr(way, name)) for way in ways]) for name in names}
+    degrees: dict[str, Any] = {name: ways.column(name) for name in names}
     return TrainingLayout(shard=scheme.shard, **degrees)
 
 
-def _fabric(trainer: str, precision: str, ways: Sequence[Way]) -> Fabric:
-    distinct = {id(way.platform): way.platform for way in ways}
-    places = {key: place for place, key in enumerate(distinct)}
-    index = np.array([places[id(way.platform)] for way in ways])
-    fabrics = [platform_fabric(one, trainer, precision) for one in distinct.values()]
+def _fabric(trainer: str, precision: str, ways: Ways) -> Fabric:
+    fabrics = [platform_fabric(one, trainer, precision) for one in ways.platforms]
     hardware = stack([one.hardware for one in fabrics])
     links = stack_parameters([one.links for one in fabrics])
-    return Fabric(hardware=replace(hardware, **_taken(hardware, index)), links=replace(links, **_taken(links, index)))
+    return Fabric(
+        hardware=replace(hardware, **_taken(hardware, ways.place)), links=replace(links, **_taken(links, ways.place))
+    )
 
 
 def platform_fabric(platform: Platform, trainer: str, precision: str) -> Fabric:
@@ -231,17 +151,13 @@ def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _coefficients(trainer: str, precision: str, ways: Sequence[Way]) -> TrainingCoefficients:
-    generations = sorted({way.platform.chip.architecture for way in ways})
-    known = [coefficients_of(one, trainer, precision) for one in generations]
-    index = np.array([generations.index(way.platform.chip.architecture) for way in ways])
+def _coefficients(trainer: str, precision: str, ways: Ways) -> TrainingCoefficients:
+    known = [coefficients_of(one.chip.architecture, trainer, precision) for one in ways.platforms]
     names = [one.name for one in fields(TrainingCoefficients)]
-    return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[index] for name in names})
+    return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[ways.place] for name in names})
 
 
-def trial(
-    question: Question, scheme: Scheme, recompute: Recompute, ways: Sequence[Way], rollout_s: Floats | None
-) -> Trial:
+def trial(question: Question, scheme: Scheme, recompute: Recompute, ways: Ways, rollout_s: Floats | None) -> Trial:
     """Size and time every way.
 
     Args:
@@ -261,8 +177,8 @@ def trial(
         roles=roles_of(question, layout),
         sample=None if sample is None else sample.counts,
     )
-    cores = _column([float(way.platform.chip.cores) for way in ways])
-    capacity = _column([way.platform.device_memory_bytes for way in ways]) * cores
+    cores = ways.of_platforms([float(one.chip.cores) for one in ways.platforms])
+    capacity = ways.of_platforms([one.device_memory_bytes for one in ways.platforms]) * cores
     memory = size_training(asked, capacity_bytes=capacity, devices_per_chip=cores)
     mean = mean_tokens(question.training)
     copied = sample is not None and ways[0].platform.chip.vendor == "nvidia"
@@ -280,7 +196,7 @@ def trial(
     spread = given.spread_factor
     if sample is not None:
         tables = sample.counts.table_params > 0
-        spread = _column([sample_spread_factor(way.platform.chip.vendor, tables=tables) for way in ways])
+        spread = ways.of_platforms([sample_spread_factor(one.chip.vendor, tables=tables) for one in ways.platforms])
     if rollout_s is not None:
         spread = np.maximum(spread, loop_spread_factor(mixture=any(layer.experts for layer in question.model.layers)))
     return Trial(
