@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chipwise import Request, SizeRequest, advise, load_catalog, size
@@ -158,6 +158,7 @@ def assert_counts(advice: Advice) -> None:
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(model="llama-3.2-1b", users=3, goal="cost", ha_factor=1.0, alone=True)
 @given(
     model=st.sampled_from(["llama-3.2-1b", "llama-3.1-8b", "qwen3-30b-a3b", "params:3b"]),
     users=st.integers(1, 600),

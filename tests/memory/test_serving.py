@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chipwise.errors import UnknownNameError
@@ -192,6 +192,11 @@ LOADS = st.fixed_dictionaries(
 ENGINES = st.sampled_from([("vllm", "0.8.5"), ("vllm", "0.19.0"), ("vllm", None), ("sglang", None), ("neuron", None)])
 
 
+CAPPED_AND_SHORT = {"context_tokens": 4096, "concurrency": 1, "utilization": 0.99, "capacity_bytes": 41 * GIB}
+"""A cache with a ceiling leaves room that what works beside the engine's share then takes."""
+
+
+@example(engine=("neuron", None), split=Split(tp=16), load=CAPPED_AND_SHORT)
 @given(engine=ENGINES, split=LAYOUTS, load=LOADS)
 def test_terms_add_up(
     llama70b: ModelSpec, ask: Ask, *, engine: tuple[str, str | None], split: Split, load: dict[str, float]

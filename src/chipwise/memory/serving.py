@@ -315,27 +315,23 @@ def _divide(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts, de
     if profile.utilization_rule == "free":
         return _divide_free(asked, parts, device_bytes - held)
     share = asked.utilization
-    reserved = (1 - share) * device_bytes
-    counted = parts.graphs if profile.graphs_counted else 0.0
-    inside: Number = 0.0
-    if profile.utilization_rule == "static":
-        overhead = share * parts.overhead
-        outside = parts.activations + parts.graphs + (1 - share) * parts.overhead
-        reserve_room = reserved - outside
-        activations, graphs = np.maximum(-reserve_room, 0.0), np.zeros_like(reserve_room)
-    else:
-        overhead, inside = parts.overhead, parts.activations + counted
-        reserve_room = reserved - profile.context_bytes - parts.graphs + counted
-        activations, graphs = parts.activations, counted + np.maximum(-reserve_room, 0.0)
+    static = profile.utilization_rule == "static"
+    counted = parts.graphs if profile.graphs_counted and not static else 0.0
+    inside = 0.0 if static else parts.activations + counted
+    overhead = share * parts.overhead if static else parts.overhead
     pool = share * device_bytes - held - inside - overhead
     capped = np.maximum(pool - profile.cache_cap_fraction * share * device_bytes, 0.0)
+    reserved = (1 - share) * device_bytes + capped
+    beside = parts.activations + (1 - share) * parts.overhead if static else profile.context_bytes
+    outside = parts.graphs - counted + beside
+    lacking = np.maximum(outside - reserved, 0.0)
     return _Room(
-        reserved=reserved + capped,
-        activations=activations,
-        graphs=graphs,
+        reserved=reserved,
+        activations=lacking if static else parts.activations,
+        graphs=np.zeros_like(lacking) if static else counted + lacking,
         overhead=overhead,
         pool=pool - capped,
-        reserve_room=reserve_room + capped,
+        reserve_room=reserved - outside,
     )
 
 

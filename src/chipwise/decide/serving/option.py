@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chipwise.decide.advice import FeatureCheck
     from chipwise.decide.question import Question
     from chipwise.decide.serving.deployment import ServingDeployment
+    from chipwise.memory import PoolAnswer
     from chipwise.perf.spread import Spread
 
 
@@ -39,7 +40,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     demand, layout = question.serving, deployment.layout
     model = at_precision(question.model, deployment.evaluated.option)
     alone = memory_question(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
-    room = float(size_pool(alone).max_concurrency_at_context)
+    room = _held_at_context(size_pool(alone))
     full = replace(alone, concurrency=_resident(question, deployment, room))
     held = Held(asked=full, answer=size_serving(full))
     asked = question_of(layout, held, demand, float(deployment.replicas))
@@ -85,6 +86,16 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
         discouraged_by=tuple(discouraged(checks, _communication_share(serving))),
         evidence=deployment.evidence,
     )
+
+
+def _held_at_context(one: PoolAnswer) -> float:
+    """Requests of the full context that the pool of one replica holds, less what works beside the engine's share.
+
+    Args:
+        one: the pool sized for one request.
+    """
+    more = float(one.budget.free_bytes) / max(float(one.budget.cache_bytes), 1.0)
+    return min(float(one.max_concurrency_at_context), 1.0 + more)
 
 
 def _resident(question: Question, deployment: ServingDeployment, room: float) -> float:
