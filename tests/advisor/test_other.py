@@ -289,6 +289,13 @@ def test_what_makes_sound_of_tokens_speaks_and_keeps_up(vibevoice: str) -> None:
     assert longer.workload["latency_p99_s"]["value"] == 30.0
 
 
+@pytest.mark.parametrize(("audio_s", "bar_s"), [(3600.0, 600.0), (30.0, 5.0), (2.0, 5.0)])
+def test_an_hour_may_be_heard_as_many_times_longer(audio_s: float, bar_s: float) -> None:
+    """The preset wants 5 s for a window of 30 s: a real-time factor of one sixth."""
+    heard = advise(Request(model="whisper-large-v3", audio_s=audio_s, users=2))
+    assert heard.workload["latency_p99_s"]["value"] == pytest.approx(bar_s)
+
+
 def test_an_estimate_needs_no_lengths() -> None:
     found = estimate(EstimateRequest(model="bge-m3", instance="g6.xlarge", batch=8))
     Draft202012Validator(schema("estimate")).validate(json.loads(json.dumps(as_json(found))))

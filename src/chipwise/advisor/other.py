@@ -22,7 +22,7 @@ from chipwise.perf.other.facts import pipeline_of
 from chipwise.perf.other.load import Arrival, outcome
 from chipwise.perf.other.passes import Item
 from chipwise.precision import format_facts
-from chipwise.workload import Given, ModelHints, OtherWorkload, WorkloadRequest, as_json, resolve_workload
+from chipwise.workload import Given, ModelHints, OtherWorkload, WorkloadRequest, as_json, load_preset, resolve_workload
 
 if TYPE_CHECKING:
     from chipwise.advisor.request import EstimateRequest, SizeRequest
@@ -46,17 +46,23 @@ def fitted(workload: OtherWorkload, model: ModelSpec) -> OtherWorkload:
     pipeline = pipeline_of(model)
     if steps is not None and steps.origin == "preset" and pipeline is not None:
         workload = replace(workload, steps=Given(value=pipeline.denoising_steps, origin="model"))
-    if workload.preset.value == "tts":
-        workload = _in_time(workload)
+    workload = _in_time(workload)
     return workload if pipeline is None or pipeline.video is None else _filmed(workload, pipeline.video)
 
 
 def _in_time(workload: OtherWorkload) -> OtherWorkload:
-    """Speech of a stated length: the preset's bar, a real-time factor of 1, is as long as the sound."""
+    """Sound of a stated length: the preset's bar, meant for its own length, keeps the real-time factor.
+
+    What hears works in windows, so that less than one takes as long as one.
+    """
     sound, bar = workload.audio_s, workload.latency_p99_s
     if sound is None or bar is None or sound.origin == "preset" or bar.origin != "preset":
         return workload
-    return replace(workload, latency_p99_s=replace(bar, value=float(sound.value)))
+    preset = load_preset(str(workload.preset.value))
+    longer = float(sound.value) / (preset.number("audio_seconds") or float(sound.value))
+    if preset.name == "transcribe":
+        longer = max(longer, 1.0)
+    return replace(workload, latency_p99_s=replace(bar, value=float(bar.value) * longer))
 
 
 def _filmed(workload: OtherWorkload, video: Video) -> OtherWorkload:

@@ -68,12 +68,12 @@ def gpu_needed(
         missed = _nearest([one for one in failed if question.catalog.instances[one.instance].kind == "cpu"])
         why = f"no CPU size was found that will do{f': {missed.instance}: {missed.reason}' if missed else ''}{rest}"
         return {"answer": not walks_trees(question.model), "why": why}
-    said = f"{cpu[0]} meets the bars at ${cpu[1]:.3g} {per}"
+    said = f"of the CPU sizes that meet the bars {cpu[0]} costs least, ${cpu[1]:.3g} {per}"
     if accelerated is None:
         return {"answer": False, "why": f"{said}; no accelerator is feasible and known{rest}"}
     needed = accelerated[1] < cpu[1]
     against = "dearer than" if needed else "no dearer than"
-    return {"answer": needed, "why": f"{said}, {against} {accelerated[0]} at ${accelerated[1]:.3g}{rest}"}
+    return {"answer": needed, "why": f"{said}: {against} {accelerated[0]} at ${accelerated[1]:.3g}{rest}"}
 
 
 def _nearest(failed: Sequence[Rejected]) -> Rejected | None:
