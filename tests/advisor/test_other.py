@@ -21,7 +21,7 @@ from chipwise.model import load_model
 from chipwise.report.json import as_json
 from chipwise.report.plan import plan_page
 from chipwise.report.schema import schema
-from chipwise.units import parse_count
+from chipwise.units import parse_count, parse_seconds
 
 DLRM = """
 model_type: dlrm
@@ -305,6 +305,10 @@ def test_an_estimate_needs_no_lengths() -> None:
     parts = sum(term["seconds"] for term in other["terms"])
     assert other["units_per_s"].mid == pytest.approx(8 / parts)
     assert parts < other["latency_s"].mid
+    (handling,) = [one for one in found["warnings"] if "handling a request" in one]
+    assert parse_seconds(handling.partition("holds ")[2].partition(" of")[0]) == pytest.approx(
+        other["latency_s"].mid - parts, rel=0.01
+    )
 
 
 def test_an_estimate_hears_in_real_time() -> None:

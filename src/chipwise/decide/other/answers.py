@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.decide.other.search import largest_batch
 from chipwise.perf.other.load import METHOD
 from chipwise.perf.other.seconds import terms_of
-from chipwise.units import finite, show_bytes
+from chipwise.units import finite, show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from chipwise.decide.other.served import Served
@@ -104,5 +104,12 @@ def performance_object(served: Served, chips: int, config: dict[str, Any]) -> di
         "memory": memory,
         "watts": None,
         "evidence": served.stand.evidence,
-        "warnings": [*served.passes.notes, *served.stand.notes],
+        "warnings": [*served.passes.notes, *served.stand.notes, *_handling(served)],
     }
+
+
+def _handling(served: Served) -> list[str]:
+    """What a request takes beside the model, which no term of a batch holds."""
+    seconds = served.stand.device.request_s
+    said = f"the latency holds {show_seconds(seconds)} of handling a request, as servers of language models take"
+    return [said] if seconds > 0 else []
