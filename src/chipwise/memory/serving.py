@@ -276,6 +276,14 @@ def _without_drafts(asked: ServingMemoryInput) -> tuple[str, ...]:
     return ("no draft model and no multi-token-prediction layers: drafted tokens take no memory (an n-gram drafter)",)
 
 
+def _capped(sized: _Sized) -> tuple[str, ...]:
+    """What to say where the engine gives its cache less than it could have."""
+    share = sized.profile.cache_cap_fraction
+    if share >= 1.0 or not np.any(np.asarray(sized.room.capped) > 0):
+        return ()
+    return (f"the engine gives its cache at most {share:.0%} of what it may fill: the rest counts as reserved",)
+
+
 def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:
     layers = list(asked.shards.layers)
     if asked.draft is not None:
@@ -300,6 +308,8 @@ class _Room:
     graphs: Number
     overhead: Number
     pool: Number
+    capped: Number
+    """What the cache might have had, but for the engine's ceiling."""
     reserve_room: Number
 
     @property
@@ -331,6 +341,7 @@ def _divide(asked: ServingMemoryInput, profile: MemoryProfile, parts: _Parts, de
         graphs=np.zeros_like(lacking) if static else counted + lacking,
         overhead=overhead,
         pool=pool - capped,
+        capped=capped,
         reserve_room=reserved - outside,
     )
 
@@ -344,6 +355,7 @@ def _divide_free(asked: ServingMemoryInput, parts: _Parts, unheld_bytes: Number)
         graphs=parts.graphs,
         overhead=parts.overhead,
         pool=left - reserved,
+        capped=0.0,
         reserve_room=reserved,
     )
 
@@ -440,7 +452,7 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
         low_fraction=low,
         high_fraction=high,
         evidence=sized.profile.evidence,
-        warnings=(*sized.profile.warnings, *_without_drafts(asked)),
+        warnings=(*sized.profile.warnings, *_capped(sized), *_without_drafts(asked)),
         **_capacities(asked, sized.profile, sized.layout, room.pool),
     )
 
