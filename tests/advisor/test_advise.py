@@ -133,6 +133,27 @@ def test_what_to_benchmark_starts_the_engine_and_its_load(chat: Advice) -> None:
     assert "P99 TTFT" in chat.benchmark["decide_by"]
 
 
+@pytest.mark.parametrize("asked", ["Qwen/QwQ-32B", "Qwen/Qwen2.5-32B-Instruct", "qwen/qwq-32b"])
+def test_the_checkpoint_that_was_asked_for_is_benchmarked(asked: str) -> None:
+    """One description stands for three checkpoints; each is named as the hub spells it."""
+    advice = advise(Request(model=asked, purpose="chat", min_precision="bf16", only=("p5.48xlarge",)))
+    named = {"qwen/qwq-32b": "Qwen/QwQ-32B"}.get(asked, asked)
+    lines = [line for line in advice.benchmark["commands"] if not line.startswith("#")]
+    assert lines
+    assert all(named in line.split() for line in lines)
+    assert advice.model["checkpoint"] == named
+    assert not [text for text in advice.warnings if "is taken as" in text]
+
+
+def test_a_short_name_says_which_checkpoint_it_was_taken_for() -> None:
+    advice = advise(Request(model="qwen2.5-32b", purpose="chat", only=("p5.48xlarge",)))
+    assert advice.model["checkpoint"] == "Qwen/Qwen2.5-32B"
+    (said,) = [text for text in advice.warnings if "is taken as" in text]
+    assert "Qwen/Qwen2.5-32B;" in said
+    assert "Qwen/QwQ-32B" in said
+    assert not [text for text in advise(CHAT).warnings if "is taken as" in text]  # it has one id
+
+
 def test_the_engine_is_told_the_precision_that_was_planned(chat: Advice) -> None:
     """Another precision than the checkpoint's is asked of the engine, or of a checkpoint that a remark names."""
     blocks = "\n".join(chat.benchmark["commands"]).split("# option ")[1:]

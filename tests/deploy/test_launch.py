@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.advisor.plans import advise
+from chipwise.advisor.request import Request
 from chipwise.deploy.asked.chosen import choose
 from chipwise.deploy.asked.parameters import Parameters
 from chipwise.deploy.asked.plan_file import Part
@@ -17,6 +19,7 @@ from chipwise.deploy.serving.compilation import engine_arguments
 from chipwise.deploy.serving.launch import CHECKPOINT, IMAGE
 from chipwise.deploy.written.bundle import Bundle
 from chipwise.errors import InfeasibleError, KnowledgeError
+from chipwise.report.json import as_json
 
 Frozen = Callable[[str], dict[str, Any]]
 
@@ -44,6 +47,24 @@ def test_weights_as_stored_need_no_flag(frozen: Frozen) -> None:
     args = container(made(frozen("chat-8b")))["args"]
     assert args[0] == "meta-llama/Llama-3.1-8B-Instruct"
     assert not [word for word in args if word.startswith(("--quantization", "--dtype", "--kv-cache"))]
+
+
+def asked(model: str, purpose: str) -> Bundle:
+    """What is made of the plan of a question about a model, weights as stored."""
+    plan = as_json(advise(Request(model=model, purpose=purpose, min_precision="bf16", only=("p5.48xlarge",))))
+    return bundle_of(choose(Part(value=plan, where="")), Parameters(region="us-west-2"))
+
+
+def test_the_checkpoint_that_was_asked_for_is_served() -> None:
+    """Its description is built in as that of Qwen2.5-32B, whose shape it has."""
+    assert container(asked("Qwen/QwQ-32B", "chat"))["args"][0] == "Qwen/QwQ-32B"
+
+
+def test_the_checkpoint_that_was_asked_for_is_trained() -> None:
+    """meta-llama/Llama-3.1-8B is the base model of the entry whose first id is the one tuned on instructions."""
+    settings = document(asked("meta-llama/Llama-3.1-8B", "lora"), "ConfigMap")["data"]
+    said = next(text for name, text in settings.items() if "Llama-3.1-8B" in text)
+    assert "Llama-3.1-8B-Instruct" not in said
 
 
 def test_fp8_is_made_while_loading(frozen: Frozen) -> None:

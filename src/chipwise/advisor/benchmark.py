@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from chipwise.advisor.models import checkpoint_of
 from chipwise.decide.advice import Parallelism
 from chipwise.decide.question import OtherDemand, TrainingDemand
 from chipwise.engines import command_arguments, engine_flags, load_engine
-from chipwise.model.registry import hub_id
 from chipwise.precision import format_facts, stored_format
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def benchmark_object(question: Question, advice: Advice) -> dict[str, Any]:
     """Start and load commands for every option, and by what to decide.
 
-    The model is named by its Hugging Face id; where the option's precision is not the checkpoint's, the engine is told
-    to quantise while loading, or `CHECKPOINT` stands for one made beforehand and a remark says which. The load is the
-    question's concurrency or rate on one replica.
+    The model is named by the Hugging Face id that was asked for; where the option's precision is not the checkpoint's,
+    the engine is told to quantise while loading, or `CHECKPOINT` stands for one made beforehand and a remark says
+    which. The load is the question's concurrency or rate on one replica.
     """
     if isinstance(question.demand, TrainingDemand):
         return _training(question, advice)
@@ -146,7 +146,7 @@ class _Served:
 
     @staticmethod
     def of(question: Question, option: Option) -> _Served:
-        name, weights = hub_id(question.model.name), option.precision.weights
+        name, weights = checkpoint_of(question.model), option.precision.weights
         if weights == stored_format(question.model).name:
             return _Served(name=name)
         switch = f"quantize_{format_facts(weights).family}"

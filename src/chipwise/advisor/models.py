@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.model import load_model
+from chipwise.model.registry import find, hub_id
 from chipwise.parallelism import legal_tp
 from chipwise.precision import legal_precisions, stored_bytes
 
@@ -31,6 +32,7 @@ def model_object(model: ModelSpec) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "name": model.name,
+        "checkpoint": checkpoint_of(model),
         "model_type": model.model_type,
         "architecture": model.architecture,
         "params_total": model.params_total,
@@ -59,6 +61,28 @@ def model_object(model: ModelSpec) -> dict[str, Any]:
         "precisions": [option.as_json() for option in legal_precisions(model)],
         "warnings": list(model.warnings),
     }
+
+
+def checkpoint_of(model: ModelSpec) -> str:
+    """By which an engine finds the model: the Hugging Face id asked for, else the one its name stands for."""
+    return model.checkpoint or hub_id(model.name)
+
+
+def checkpoint_warnings(reference: str, model: ModelSpec) -> tuple[str, ...]:
+    """Which checkpoint a short name was taken for, where the built-in description is that of several.
+
+    >>> checkpoint_warnings("qwen2.5-7b", load_model("qwen2.5-7b"))
+    ('qwen2.5-7b is taken as Qwen/Qwen2.5-7B; to have another, name Qwen/Qwen2.5-7B-Instruct',)
+    >>> checkpoint_warnings("Qwen/Qwen2.5-7B-Instruct", load_model("Qwen/Qwen2.5-7B-Instruct"))
+    ()
+    """
+    known = find(reference)
+    if model.checkpoint is None or known is None or "/" in reference:
+        return ()
+    others = [one for one in known.ids if one != model.checkpoint]
+    if not others:
+        return ()
+    return (f"{reference} is taken as {model.checkpoint}; to have another, name {' or '.join(others)}",)
 
 
 def _attention(model: ModelSpec) -> list[dict[str, Any]]:

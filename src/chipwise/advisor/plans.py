@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.advisor.availability import availability_warnings, check_availability, headroom, workload_entries
 from chipwise.advisor.benchmark import benchmark_object
-from chipwise.advisor.models import model_object
+from chipwise.advisor.models import checkpoint_warnings, model_object
 from chipwise.advisor.names import checked
 from chipwise.advisor.other import engines_named, fitted, other_demand, sample_of
 from chipwise.advisor.places import region_warnings, weighed
@@ -113,7 +113,8 @@ def asked_alone(request: Request, catalog: Catalog) -> Asked:
         budget_usd=workload.budget_usd.value if workload.budget_usd else None,
         engine_named=request.engine,
     )
-    return Asked(question=question, warnings=(*model.warnings, *workload.warnings))
+    taken = checkpoint_warnings(request.model, model)
+    return Asked(question=question, warnings=(*taken, *model.warnings, *workload.warnings))
 
 
 def _asked_together(request: Request, names: tuple[str, ...], catalog: Catalog) -> Asked:

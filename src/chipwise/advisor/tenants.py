@@ -141,5 +141,5 @@ def joint_model(question: Question) -> dict[str, Any]:
     """The model object of the largest, with the sums of all, and every one of them in `models`."""
     objects = [model_object(one.model) for one in question.tenants]
     sums = {name: sum(one[name] for one in objects) for name in ("params_total", "params_active", "weight_bytes")}
-    name = ",".join(one["name"] for one in objects)
-    return {**model_object(question.model), **sums, "name": name, "models": objects}
+    names = {key: ",".join(one[key] for one in objects) for key in ("name", "checkpoint")}
+    return {**model_object(question.model), **sums, **names, "models": objects}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -63,7 +64,8 @@ def _built_in(reference: str, *, as_encoder: bool) -> ModelSpec | None:
     known = registry.find(reference)
     if known is None:
         return None
-    return read_source(Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder))
+    source = Source(config=known.config, name=known.name, params_source="registry", as_encoder=as_encoder)
+    return replace(read_source(source), checkpoint=registry.hub_id(reference))
 
 
 def _from_hub(reference: str, *, as_encoder: bool) -> ModelSpec:

@@ -22,6 +22,11 @@ class Known:
     source: str
     read_on: str
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The Hugging Face ids of the checkpoints that these facts describe; the short name means the first."""
+        return tuple(name for name in self.aliases if "/" in name)
+
 
 @cache
 def all_known() -> tuple[Known, ...]:
@@ -58,14 +63,18 @@ def find(name: str) -> Known | None:
 
 
 def hub_id(name: str) -> str:
-    """The Hugging Face id by which an engine loads a built-in model; any other name is its own.
+    """The Hugging Face id by which an engine loads a model.
 
-    >>> hub_id("llama-3.3-70b"), hub_id("my-org/my-model")
-    ('meta-llama/Llama-3.3-70B-Instruct', 'my-org/my-model')
+    An id stands for itself, spelled as the table has it; a short name for the first id of its entry; any other name is
+    its own.
+
+    >>> hub_id("llama-3.3-70b"), hub_id("qwen/qwq-32b"), hub_id("my-org/my-model")
+    ('meta-llama/Llama-3.3-70B-Instruct', 'Qwen/QwQ-32B', 'my-org/my-model')
     """
     known = find(name)
-    ids = [alias for alias in known.aliases if "/" in alias] if known else []
-    return name if not ids or "/" in name else ids[0]
+    ids = known.ids if known else ()
+    asked = [one for one in ids if _key(one) == _key(name)]
+    return next(iter([*asked, *ids]), name)
 
 
 def near(name: str) -> list[str]:

@@ -214,6 +214,8 @@ class ModelSpec:
     params_stated: int | None = None
     warnings: tuple[str, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
+    checkpoint: str | None = None
+    """The Hugging Face id that was asked for, where a built-in description stands for several; None otherwise."""
 
     def __hash__(self) -> int:
         """By name and format: quick, as models are keys of what is remembered of them."""

@@ -27,7 +27,7 @@ class Model:
 
     name: str
     checkpoint: str
-    """By which the engine finds it: a Hugging Face id where one is known, else the name."""
+    """By which the engine finds it: the Hugging Face id asked for, where one is known, else the name."""
     architecture: str
     params: int
     stored_format: str | None
@@ -192,10 +192,11 @@ def _held(chip: Part) -> float:
 
 def _model(model: Part) -> Model:
     name = model.at("name").text()
+    asked = model.maybe("checkpoint")
     stored = [one for one in model.at("precisions").each() if one.at("condition").text().startswith(_AS_STORED)]
     return Model(
         name=name,
-        checkpoint=hub_id(name),
+        checkpoint=asked.text() if asked else hub_id(name),
         architecture=model.at("architecture").word(),
         params=model.at("params_total").count(least=0),
         stored_format=stored[0].at("format").word() if stored else None,
