@@ -107,6 +107,23 @@ def test_slices_of_the_plan_become_whole_gpus_on_auto_mode(frozen: Frozen) -> No
     assert any("whole GPU" in warning for warning in bundle.warnings)
 
 
+def test_a_region_that_nobody_named_is_said(frozen: Frozen) -> None:
+    plan = frozen("chat-8b")
+    first = {**plan["options"][0], "regions": ["ap-northeast-1", "us-east-1"]}
+    said = "no Region was named: ap-northeast-1 is the first of 2 that offer"
+
+    def minds(named: list[Any], **given: Any) -> bool:
+        option = {**first, "region_advice": named}
+        chosen = choose(Part(value={**plan, "options": [option]}, where=""), plan["options"][0]["rank"])
+        return any(said in text for text in bundle_of(chosen, Parameters(**given)).warnings)
+
+    assert minds([], target="eksctl")
+    assert minds([], file_system="fs-0123456789abcdef0", mount_name="fsx")
+    assert not minds([], target="eksctl", region="us-east-1")
+    assert not minds([{"region": "ap-northeast-1"}], target="eksctl")
+    assert not minds([])  # Karpenter's files name no Region
+
+
 def test_eksctl_needs_the_region(frozen: Frozen) -> None:
     plan = {**frozen("chat-8b")}
     plan["options"] = [{**plan["options"][0], "regions": []}]

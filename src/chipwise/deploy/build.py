@@ -156,8 +156,17 @@ def _settled(chosen: Chosen, parameters: Parameters) -> Parts:
         shape=shape,
         fallbacks=() if sharing or fixed else fallback_shapes(chosen, shape, purchase_of(chosen, settled)),
         sharing=sharing,
-        remarks=(*remarks, *claimed),
+        remarks=(*remarks, *claimed, *_region_taken(chosen, parameters)),
     )
+
+
+def _region_taken(chosen: Chosen, parameters: Parameters) -> tuple[str, ...]:
+    """That the Region written into files is nobody's choice, where neither plan nor parameters name one."""
+    written = parameters.target == "eksctl" or parameters.file_system
+    if not written or parameters.region or chosen.regions_named or not chosen.regions:
+        return ()
+    others = f"the first of {len(chosen.regions)} that offer" if len(chosen.regions) > 1 else "one that offers"
+    return (f"no Region was named: {chosen.regions[0]} is {others} {chosen.instance}; --region names yours",)
 
 
 def _shape(chosen: Chosen, parameters: Parameters, sharing: Sharing | None) -> Shape:

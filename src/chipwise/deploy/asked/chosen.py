@@ -106,6 +106,8 @@ class Chosen:
     settings: Mapping[str, Scalar]
     purchase: str
     regions: tuple[str, ...]
+    regions_named: bool
+    """Whether the question named Regions; otherwise these are all that offer the size."""
     weights_bytes: float
     """Of one replica, all its devices together."""
     device_bytes: float
@@ -158,6 +160,7 @@ def _chosen(plan: Part, option: Part) -> Chosen:
         settings=settings,
         purchase=_purchase(option.at("cost")),
         regions=tuple(region.word() for region in option.at("regions").each()),
+        regions_named=option.maybe("region_advice") is not None and any(option.at("region_advice").each()),
         device_bytes=_held(option.at("memory").at("per_chip")),
         device_capacity_bytes=option.at("memory").at("per_chip").at("capacity_bytes").number(),
         weights_bytes=option.at("memory").at("per_chip").at("weights_bytes").number() * chips_per_replica,
