@@ -59,6 +59,32 @@ def test_a_finding_names_the_line() -> None:
     assert "390Gi" in text.splitlines()[fault.line - 1]
 
 
+def test_a_pool_may_fall_back_from_a_reservation() -> None:
+    """Two pools of one class, of which one takes what is reserved."""
+    reserved = PLANTED["right"]["block"]
+    beside = reserved.replace("{name: block}", "{name: more}", 1).replace("[reserved]", "[on-demand]")
+    beside = "".join(line for line in beside.splitlines(keepends=True) if "capacity-reservation-type" not in line)
+    assert found("---\n".join([reserved, beside, PLANTED["right"]["block class"]])) == {}
+    assert set(found("---\n".join([beside, PLANTED["right"]["block class"]]))) == {"reservation-not-reserved"}
+
+
+def test_a_leader_that_is_ready_at_once_waits_for_nobody() -> None:
+    group = text_of(["group"]).replace("LeaderCreated", "LeaderReady")
+    unprobed = "".join(line for line in group.splitlines(keepends=True) if "startupProbe" not in line)
+    assert "leader-waits-for-workers" not in found(unprobed)
+    assert "leader-waits-for-workers" in found(group)
+    assert "leader-waits-for-workers" in found(group.replace("startupProbe", "readinessProbe"))
+
+
+def test_workers_that_answer_themselves_need_no_headless() -> None:
+    """Data parallel with a server a node; without that flag the same workers are the leader's."""
+    own = "[m, --data-parallel-size=16, --data-parallel-size-local=8, --data-parallel-start-rank=8"
+    plain = "[m, --tensor-parallel-size=8, --pipeline-parallel-size=2, --nnodes=2"
+    ranked = text_of(["group"]).replace(plain, own).replace(", --headless", "")
+    assert "worker-not-headless" in found(ranked)
+    assert "worker-not-headless" not in found(ranked.replace(own, f"{own}, --data-parallel-hybrid-lb"))
+
+
 def test_the_hand_checked_examples_hold_no_error(shared: Path) -> None:
     folder = shared / "ecosystem" / "examples"
     for target in (folder, *sorted(folder.glob("*.yaml"))):

@@ -13,6 +13,7 @@ from chipwise.deploy.lint.claims import claim_findings
 from chipwise.deploy.lint.documents import Tree, read_text, read_tree
 from chipwise.deploy.lint.engine import engine_findings
 from chipwise.deploy.lint.findings import ERROR, WARNING, Finding, rules
+from chipwise.deploy.lint.groups import group_findings
 from chipwise.deploy.lint.neuron import neuron_findings
 from chipwise.deploy.lint.objects import object_findings
 from chipwise.deploy.lint.placement import placement_findings
@@ -31,6 +32,7 @@ CHECKS: tuple[Callable[[Scene], Iterator[Finding]], ...] = (
     placement_findings,
     request_findings,
     engine_findings,
+    group_findings,
     neuron_findings,
     claim_findings,
     sharing_findings,

@@ -17,6 +17,7 @@ _ACCELERATOR_LABELS = ("instance-accelerator-manufacturer", "instance-accelerato
 _DOMAIN_OF = {"karpenter": "eks.amazonaws.com/", "auto-mode": "karpenter.k8s.aws/"}
 """The domain that a pool of this provisioner must not use."""
 _OWN_LABEL = "karpenter.sh/nodepool"
+_CAPACITY_TYPE, _RESERVATION_TYPE = "karpenter.sh/capacity-type", "/capacity-reservation-type"
 _COUNTS = {"nvidia": "nvidia.com/gpu", "aws": "aws.amazon.com/neuron"}
 
 
@@ -28,6 +29,7 @@ def capacity_findings(scene: Scene) -> Iterator[Finding]:
         yield from _sizes(pool)
         if pool.provisioner != "eksctl":
             yield from _class_of(scene, pool)
+            yield from _reserved_pool(scene, pool)
     for document in scene.tree.of_kind("EC2NodeClass"):
         yield from _node_class(scene, document)
     for document in scene.tree.of_kind("ClusterConfig"):
@@ -103,18 +105,45 @@ def _sizes(pool: Pool) -> Iterator[Finding]:
 
 
 def _class_of(scene: Scene, pool: Pool) -> Iterator[Finding]:
-    reference = fields(at(pool.document.data, *pool.path, "nodeClassRef"))
-    kind, name = as_text(reference.get("kind")), as_text(reference.get("name"))
+    kind, name = _class_named(pool)
     there = {one.name: one for one in scene.tree.of_kind(kind)} if kind else {}
     path: Path_ = (*pool.path, "nodeClassRef", "name")
     if there and name not in there:
         why = f"no file defines {kind} {name}, though others are here"
         yield found(pool.document, path, "node-class-missing", why=why, fix=f"name one of {', '.join(sorted(there))}")
-    reserved = pool.requirements.get("karpenter.sh/capacity-type") == ("reserved",)
+    reserved = pool.requirements.get(_CAPACITY_TYPE) == ("reserved",)
     if reserved and name in there and not at(there[name].data, "spec", "capacityReservationSelectorTerms"):
         why = f"the pool takes reserved capacity alone, and {kind} {name} selects no reservation: no node is launched"
         fix = "add capacityReservationSelectorTerms with the id or the tags of the reservation"
         yield found(there[name], ("spec",), "reserved-without-selector", why=why, fix=fix)
+
+
+def _reserved_pool(scene: Scene, pool: Pool) -> Iterator[Finding]:
+    """A pool of reservations, by its own requirement or by its node class, that takes no reserved capacity."""
+    types = pool.requirements.get(_CAPACITY_TYPE)
+    if types is None or "reserved" in types:
+        return
+    wanted = any(key.endswith(_RESERVATION_TYPE) for key in pool.requirements)
+    if wanted or _reservation_unused(scene, pool):
+        path = next((path for path, key, _ in _requirements(pool) if key == _CAPACITY_TYPE), pool.path)
+        said = "no node is launched" if wanted else "the reservation that its node class selects is never used"
+        why = f"reservations and Capacity Blocks are launched as reserved, the pool takes {', '.join(types)}: {said}"
+        yield found(pool.document, path, "reservation-not-reserved", why=why, fix=f"set {_CAPACITY_TYPE} to reserved")
+
+
+def _reservation_unused(scene: Scene, pool: Pool) -> bool:
+    """Whether its node class selects reservations and no pool of that class takes reserved capacity."""
+    kind, name = own = _class_named(pool)
+    classes = [one for one in scene.tree.of_kind(kind) if one.name == name]
+    types = [one.requirements.get(_CAPACITY_TYPE) for one in scene.pools if _class_named(one) == own]
+    selects = any(at(one.data, "spec", "capacityReservationSelectorTerms") for one in classes)
+    return selects and all(one is not None and "reserved" not in one for one in types)
+
+
+def _class_named(pool: Pool) -> tuple[str, str]:
+    """Kind and name of its node class."""
+    reference = fields(at(pool.document.data, *pool.path, "nodeClassRef"))
+    return as_text(reference.get("kind")), as_text(reference.get("name"))
 
 
 def _node_class(scene: Scene, document: Document) -> Iterator[Finding]:

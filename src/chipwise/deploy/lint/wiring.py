@@ -35,6 +35,7 @@ def wiring_findings(scene: Scene) -> Iterator[Finding]:
     for document in tree.documents:
         yield from _service(document)
         yield from _selects(document, pods)
+        yield from _targets(document, pods)
         yield from _owns(document, pods)
         yield from _scales(document, tree, pods)
         yield from _metrics(document)
@@ -66,6 +67,28 @@ def _selects(document: Document, pods: list[Pod]) -> Iterator[Finding]:
         said = ", ".join(f"{key}={value}" for key, value in wanted.items())
         why = f"no pod of namespace {document.namespace} here has {said}"
         yield _at(document, path, "selector-mismatch", why, "select labels of the pod template")
+
+
+def _targets(document: Document, pods: list[Pod]) -> Iterator[Finding]:
+    """A Service that sends to a port by a name which none of the pods it selects gives."""
+    wanted = fields(at(document.data, "spec", "selector"))
+    if document.kind != "Service" or not wanted:
+        return
+    own = [pod for pod in pods if pod.document.namespace == document.namespace and _has(pod.labels, wanted)]
+    named = {
+        as_text(at(port, "name"))
+        for pod in own
+        for container in pod.containers()
+        for port in items(container.data.get("ports"))
+    }
+    for place, port in enumerate(items(at(document.data, "spec", "ports"))):
+        target = as_text(at(port, "targetPort"))
+        if own and target and target not in named:
+            known = ", ".join(sorted(filter(None, named)))
+            path: Path_ = ("spec", "ports", place)
+            why = f"no container of the pods it selects names a port {target}: nothing is behind the Service"
+            fix = f"name one of {known}" if known else f"name the container's port {target}, or write its number"
+            yield _at(document, path, "target-port-missing", why, fix)
 
 
 def _owns(document: Document, pods: list[Pod]) -> Iterator[Finding]:
