@@ -162,7 +162,7 @@ def test_an_order_that_layer_types_tell_in_full() -> None:
     kinds = ["sliding_attention", "sliding_attention", "full_attention"] * 8
     more = {"layer_types": kinds, "global_attn_every_n_layers": 3, "sliding_window": 1024}
     spec = _read("tidal", "TidalForCausalLM", **TEXT, **more)
-    assert sum(layer.count for layer in spec.layers if layer.attention and layer.attention.kind == "full") == 8
+    assert sum(layer.count for layer in spec.layers if layer.attention.kind == "full") == 8
 
 
 def test_a_model_of_states_is_refused_by_its_states() -> None:
@@ -194,6 +194,9 @@ def test_plain_settings_are_not_named() -> None:
         "use_cache": True,
         "return_dict": True,
         "use_flash_attn": True,
+        "keys_to_ignore_at_inference": ["past_key_values"],
+        "base_model_tp_plan": {"layers.*.self_attn.q_proj": "colwise"},
+        "transformers.js_config": {"dtype": "q4"},
         "use_bfloat16": True,
         "tie_word_embeddings": False,
     }
