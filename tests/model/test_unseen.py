@@ -125,6 +125,8 @@ def test_unknown_parts_that_do_not(parts: dict[str, Any], missing: str) -> None:
         ({"attn_layer_period": 8, "attn_layer_offset": 4}, "attn_layer_period"),
         ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers"),
         ({"layer_pattern": "SSSG" * 6}, "layer_pattern"),
+        ({"full_attn_idxs": [0, 8, 16]}, "full_attn_idxs"),
+        ({"attention_type": "linear"}, "attention_type"),
         ({"use_linear_attention": True}, "use_linear_attention"),
         ({"sparse_attention_config": {"block": 64}}, "sparse_attention_config"),
         ({"cross_attention_layers": [3, 8, 13]}, "cross_attention_layers"),
@@ -149,6 +151,7 @@ def test_a_mechanism_that_is_off_is_no_mechanism() -> None:
         "num_loops": 1,
         "full_attention_interval": 1,
         "attn_layer_offset": 0,
+        "attention_type": "full",
         "cross_attention_layers": [],
         "sparse_attention_config": None,
         "hyper_connections": {},
@@ -173,9 +176,9 @@ def test_a_model_of_states_is_refused_by_its_states() -> None:
 
 
 def test_keys_that_may_add_something_are_named() -> None:
-    more = {"attn_output_gate": True, "adapters": {"rank": 8}, "skips": [1, 2], "share_q_dim": 2048}
+    more = {"attn_output_gate": True, "adapters": {"rank": 8}, "skips": [1, 2], "share_q_dim": 2048, "near_window": 128}
     spec = _read("tidal", "TidalForCausalLM", **TEXT, **more)
-    named = "not known what adapters, attn_output_gate, share_q_dim, skips add to a layer: read as nothing"
+    named = "not known what adapters, attn_output_gate, near_window, share_q_dim, skips add to a layer: read as nothing"
     assert spec.params_total == DENSE
     assert named in spec.warnings
 

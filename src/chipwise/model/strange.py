@@ -21,22 +21,24 @@ _FROM_TWO = re.compile(
     r"(linear|sparse|cross)_?att|engram|hyper_?connection|multi_query|(attn|attention|ffn|mlp|mixer)_config"
     r"|(^|_)(loops?|looped|looping|recursions?|recursive|ut_steps|repeats|expand|d_state|d_conv|dt_rank|time_mix)(_|$)"
 )
-# Which layers are of which kind: every so many, or one entry for each.
+# Which layers are of which kind: every so many, one entry for each, or all of one kind.
 _RHYTHM = re.compile(
-    r"(^|_)(attn|attention|layers?|blocks?|full|global|local|dense|expert|moe)(_\w+)?_(interval|period|offset|every|pattern)(_|$)"
+    r"(^|_)(attn|attention|layers?|blocks?|full|global|local|dense|expert|moe)(_\w+)?"
+    r"_(interval|period|offset|every|pattern|idxs|indices|ids)(_|$)"
     r"|layers?_(step|freq|frequency|stride)(_|$)|(attn|attention|layers?|blocks?|mixer)_types?(_|$)"
 )
+_OTHER_KINDS = re.compile(r"linear|sparse|mamba|ssm|rwkv|delta|lightning|retention|hyena", re.IGNORECASE)
 # Numbers under such words are experts, caches or states of a kind that the usual keys do not speak of.
 _COUNTED = ("expert", "moe", "kv", "key_value", "state_", "memory", "swa_", "num_groups", "group_num")
 
-_SIZED = re.compile(r"(^|_)(dim|dims|size|rank|heads?|layers?|experts?|groups?|width|depth)($|_)")
+_SIZED = re.compile(r"(^|_)(dim|dims|size|rank|heads?|layers?|experts?|groups?|width|depth|window)($|_)")
 _SIZES = re.compile(rf"{_SIZED.pattern}|ffn|mlp|intermediate|hidden")
 # Sizes that a plain decoder reads, and those that say how it trains, looks up or generates.
 _OTHER_USUAL = (
     "batch_size decoder_sparse_step ep_size first_k_dense_replace group_size image_size img_size "
     "kv_lora_rank layer_types max_window_layers mlp_layer_types mlp_only_layers "
     "moe_layer_freq n_dense_layers n_group n_groups num_expert_group num_nextn_predict_layers patch_size pool_size "
-    "qk_head_dim qk_nope_head_dim qk_rope_head_dim rotary_dim router_group_size sliding_window_pattern "
+    "qk_head_dim qk_nope_head_dim qk_rope_head_dim rotary_dim router_group_size sliding_window sliding_window_pattern "
     "sliding_window_size topk_group window_size _sliding_window_pattern"
 )
 # Read where the keys and values come from a latent, as DeepSeek's do.
@@ -121,9 +123,10 @@ def _other_mechanism(name: str, value: object) -> bool:
 
 
 def _is_rhythm(name: str, value: object) -> bool:
-    """Whether a key says which layers are of which kind: a list, every so many, or a pattern in letters."""
-    pattern = isinstance(value, str) and "pattern" in name and len(set(value)) > 1
-    return (_is_count(value) or pattern) and not _QUIET.search(name) and bool(_RHYTHM.search(name))
+    """Whether a key says which layers are of which kind: a list, every so many, a pattern in letters, another kind."""
+    mixed = isinstance(value, str) and "pattern" in name and len(set(value)) > 1
+    other = isinstance(value, str) and _OTHER_KINDS.search(value)
+    return bool(_is_count(value) or mixed or other) and not _QUIET.search(name) and bool(_RHYTHM.search(name))
 
 
 def _differs_by_layer(name: str, value: object, layers: object) -> bool:
