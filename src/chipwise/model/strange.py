@@ -64,7 +64,7 @@ _USUAL = frozenset(
 _QUIET = re.compile(
     r"token|rope|rotary|position_ids|dropout|drop$|(^|_)init|dtype|auto_?map|quanti[sz]ation|compression|label|cache"
     r"|loss|gradient|checkpoint|flash|sdpa|fused?(_|$)|unsloth|softmax|scale_attn|attn_weights|dynamic_ntk|logn_attn"
-    r"|(sequence|tensor|pipeline)_parallel|deepspeed|_[tp]p_plan$|(^|_)mup(_|$)|scale_emb|repeat_ngram|^transformers\.js"
+    r"|(sequence|tensor)_parallel|deepspeed|_[tp]p_plan$|(^|_)mup(_|$)|scale_emb|repeat_ngram|^transformers\.js"
     r"|^(summary|keys_to_ignore|forced|suppress|begin_suppress|bad_words|task_specific|pretrain\w*|tie|transformers)_"
     r"|custom_pipelines$"
     r"|_(implementation|autoset|fp32|fp16|bf16|fn)(_|$)|^(fp32|fp16|bf16|fp8)$|bfloat16|float16"
