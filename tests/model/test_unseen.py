@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chipwise.errors import KnowledgeError
+from chipwise.model import load_model
 from chipwise.model.read import Source, read_source
 from chipwise.model.spec import ModelSpec
 
@@ -119,11 +120,114 @@ def test_unknown_parts_that_do_not(parts: dict[str, Any], missing: str) -> None:
         ({"layer_types": ["gated_memory", "full_attention"] * 12}, "layer_types"),
         ({"kv_reuse_groups": 4}, "kv_reuse_groups"),
         ({"moe_layers": [1, 3, 5]}, "moe_layers"),
+        ({"attn_type_list": [0, 1] * 12}, "attn_type_list"),
+        ({"full_attention_interval": 4}, "full_attention_interval"),
+        ({"attn_layer_period": 8, "attn_layer_offset": 4}, "attn_layer_period"),
+        ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers"),
+        ({"layer_pattern": "SSSG" * 6}, "layer_pattern"),
+        ({"full_attn_idxs": [0, 8, 16]}, "full_attn_idxs"),
+        ({"attention_type": "linear"}, "attention_type"),
+        ({"use_linear_attention": True}, "use_linear_attention"),
+        ({"sparse_attention_config": {"block": 64}}, "sparse_attention_config"),
+        ({"cross_attention_layers": [3, 8, 13]}, "cross_attention_layers"),
+        ({"head_dims": [64, 128]}, "head_dims"),
+        ({"ffn_mult": [2.0, 4.0] * 12}, "ffn_mult"),
+        ({"output_gates": ["per_head", "none"] * 12}, "output_gates"),
+        ({"num_loops": 3}, "num_loops"),
+        ({"engram_tables": {"rows": 1000}}, "engram_tables"),
+        ({"hyper_connections": 4}, "hyper_connections"),
+        ({"multi_query": True}, "multi_query"),
+        ({"indexer_types": ["full", "shared"] * 12}, "indexer_types"),
     ],
 )
 def test_layers_of_an_unknown_kind_are_named(more: dict[str, Any], named: str) -> None:
     with pytest.raises(KnowledgeError, match=f"'tidal' is not one we can read: .*{named}"):
         _read("tidal", "TidalForCausalLM", **TEXT, **more)
+
+
+def test_a_mechanism_that_is_off_is_no_mechanism() -> None:
+    off = {
+        "use_linear_attention": False,
+        "num_loops": 1,
+        "full_attention_interval": 1,
+        "attn_layer_offset": 0,
+        "attention_type": "full",
+        "cross_attention_layers": [],
+        "sparse_attention_config": None,
+        "hyper_connections": {},
+    }
+    spec = _read("tidal", "TidalForCausalLM", **TEXT, **off)
+    assert spec.params_total == DENSE
+    assert not any("add to a layer" in note for note in spec.warnings)
+
+
+def test_an_order_that_layer_types_tell_in_full() -> None:
+    kinds = ["sliding_attention", "sliding_attention", "full_attention"] * 8
+    more = {"layer_types": kinds, "global_attn_every_n_layers": 3, "sliding_window": 1024}
+    spec = _read("tidal", "TidalForCausalLM", **TEXT, **more)
+    assert sum(layer.count for layer in spec.layers if layer.attention.kind == "full") == 8
+
+
+def test_a_model_of_states_is_refused_by_its_states() -> None:
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 50304}
+    with pytest.raises(KnowledgeError, match="what conv_kernel, expand, state_size add") as caught:
+        _read("tidal", "TidalForCausalLM", **sizes, state_size=128, conv_kernel=4, expand=2)
+    assert "num_attention_heads" not in f"{caught.value.what} {caught.value.fix}"
+
+
+def test_keys_that_may_add_something_are_named() -> None:
+    more = {"attn_output_gate": True, "adapters": {"rank": 8}, "skips": [1, 2], "share_q_dim": 2048, "near_window": 128}
+    spec = _read("tidal", "TidalForCausalLM", **TEXT, **more)
+    named = "not known what adapters, attn_output_gate, near_window, share_q_dim, skips add to a layer: read as nothing"
+    assert spec.params_total == DENSE
+    assert named in spec.warnings
+
+
+def test_plain_settings_are_not_named() -> None:
+    settings: dict[str, Any] = {
+        "auto_map": {"AutoConfig": "configuration_tidal.TidalConfig"},
+        "eos_token_id": [1, 2],
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0},
+        "mrope_section": [16, 24, 24],
+        "no_rope_layers": [1, 1, 1, 0] * 6,
+        "id2label": {"0": "no", "1": "yes"},
+        "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128},
+        "task_specific_params": {"text-generation": {"do_sample": True}},
+        "attention_softmax_in_fp32": True,
+        "use_cache": True,
+        "return_dict": True,
+        "use_flash_attn": True,
+        "keys_to_ignore_at_inference": ["past_key_values"],
+        "base_model_tp_plan": {"layers.*.self_attn.q_proj": "colwise"},
+        "transformers.js_config": {"dtype": "q4"},
+        "use_bfloat16": True,
+        "tie_word_embeddings": False,
+    }
+    spec = _read("tidal", "TidalForCausalLM", **TEXT, **settings)
+    assert spec.params_total == DENSE
+    assert not any("add to a layer" in note for note in spec.warnings)
+
+
+def test_every_so_many_layers_sparse_as_qwen_says_it() -> None:
+    mix = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 1408, "norm_topk_prob": True}
+    spec = _read("brontes", "BrontesForCausalLM", **TEXT, **mix, decoder_sparse_step=2, mlp_only_layers=[])
+    assert sum(layer.count for layer in spec.layers if layer.experts) == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("RandomForestClassifier", "sklearn:RandomForestClassifier,trees=100,depth=12"),
+        ("ridge,features=20", "sklearn:Ridge,features=300"),
+        ("xgboost", "path of the saved model"),
+        ("LGBMClassifier", "path of the saved model"),
+        ("no-such-model", "params:70b"),
+    ],
+)
+def test_an_estimator_without_its_notation(name: str, fix: str) -> None:
+    with pytest.raises(KnowledgeError) as caught:
+        load_model(name)
+    assert fix in caught.value.fix
 
 
 def test_a_vision_transformer() -> None:

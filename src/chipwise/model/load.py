@@ -96,11 +96,14 @@ def _exists(path: Path) -> bool:
 
 
 def _unknown(reference: str) -> KnowledgeError:
+    from chipwise.model.trees import how_to_name
+
     near = registry.near(reference)
     hint = f"did you mean {' or '.join(near)}? Otherwise " if near else ""
     return KnowledgeError(
         f"no model {reference!r} is known here",
         why="it is no built-in name, no file or folder, and no Hugging Face id (org/name)",
-        fix=f"{hint}give the path of its config.json, its Hugging Face id as org/name, "
+        fix=how_to_name(reference)
+        or f"{hint}give the path of its config.json, its Hugging Face id as org/name, "
         "or describe it: params:70b,layers=80,hidden=8192,heads=64,kv_heads=8",
     )

@@ -129,6 +129,25 @@ def is_sklearn(reference: str) -> bool:
     return bool(_PREFIX.match(reference))
 
 
+_SAVED = re.compile(r"^(xgb|lgbm|lightgbm)", re.IGNORECASE)
+
+
+def how_to_name(reference: str) -> str:
+    """How to ask for a model of trees or an estimator that was named without its notation; empty for other names.
+
+    >>> how_to_name("RandomForestClassifier")
+    'write it as sklearn:RandomForestClassifier,trees=100,depth=12'
+    >>> how_to_name("xgboost")
+    'give the path of the saved model: .json or .ubj of XGBoost, .txt of LightGBM'
+    """
+    head = reference.partition(",")[0].strip()
+    row = _estimators().get(head.lower())
+    if row is not None:
+        sizes = "features=300" if row["kind"] == "linear" else "trees=100,depth=12"
+        return f"write it as sklearn:{row['name']},{sizes}"
+    return "give the path of the saved model: .json or .ubj of XGBoost, .txt of LightGBM" if _SAVED.match(head) else ""
+
+
 def from_sklearn(reference: str) -> ModelSpec:
     """A scikit-learn estimator by its class, with sizes: `sklearn:Ridge,features=300`.
 
