@@ -57,7 +57,11 @@ def asked(model: str, purpose: str) -> Bundle:
 
 def test_the_checkpoint_that_was_asked_for_is_served() -> None:
     """Its description is built in as that of Qwen2.5-32B, whose shape it has."""
-    assert container(asked("Qwen/QwQ-32B", "chat"))["args"][0] == "Qwen/QwQ-32B"
+    bundle = asked("Qwen/QwQ-32B", "chat")
+    assert container(bundle)["args"][0] == "Qwen/QwQ-32B"
+    assert document(bundle, "Deployment")["metadata"]["name"] == "qwq-32b"
+    usual = asked("Qwen/Qwen2.5-32B", "chat")
+    assert document(usual, "Deployment")["metadata"]["name"] == "qwen2-5-32b"
 
 
 def test_the_checkpoint_that_was_asked_for_is_trained() -> None:

@@ -26,6 +26,7 @@ class Model:
     """What is run."""
 
     name: str
+    """Its short name; the id asked for where the short name means another checkpoint."""
     checkpoint: str
     """By which the engine finds it: the Hugging Face id asked for, where one is known, else the name."""
     architecture: str
@@ -195,11 +196,12 @@ def _held(chip: Part) -> float:
 
 def _model(model: Part) -> Model:
     name = model.at("name").text()
-    asked = model.maybe("checkpoint")
+    usual, asked = hub_id(name), model.maybe("checkpoint")
+    checkpoint = asked.text() if asked else usual
     stored = [one for one in model.at("precisions").each() if one.at("condition").text().startswith(_AS_STORED)]
     return Model(
-        name=name,
-        checkpoint=asked.text() if asked else hub_id(name),
+        name=name if usual in {name, checkpoint} else checkpoint,
+        checkpoint=checkpoint,
         architecture=model.at("architecture").word(),
         params=model.at("params_total").count(least=0),
         stored_format=stored[0].at("format").word() if stored else None,
