@@ -192,16 +192,6 @@ LOADS = st.fixed_dictionaries(
 ENGINES = st.sampled_from([("vllm", "0.8.5"), ("vllm", "0.19.0"), ("vllm", None), ("sglang", None), ("neuron", None)])
 
 
-def test_a_ceiling_of_the_cache_is_said(llama8b: ModelSpec, ask: Ask) -> None:
-    """VLLM on Neuron 0.21: the cache takes at most 30 % of the budget."""
-    held = ask(llama8b, Split(tp=2), engine="vllm-neuron", utilization=0.9)
-    capped = size_serving(held)
-    assert capped.kv_pool_bytes == pytest.approx(0.30 * 0.9 * float(capped.budget.capacity_bytes))
-    assert any("at most 30%" in one for one in capped.warnings)
-    full = size_serving(replace(held, capacity_bytes=14 * GIB))
-    assert not any("at most" in one for one in full.warnings)
-
-
 CAPPED_AND_SHORT = {"context_tokens": 4096, "concurrency": 1, "utilization": 0.99, "capacity_bytes": 41 * GIB}
 """A cache with a ceiling leaves room that what works beside the engine's share then takes."""
 

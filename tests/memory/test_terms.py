@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.memory import (
+    ServingMemoryInput,
     adapters_bytes,
     cache_bytes_per_sequence,
     cache_bytes_per_token,
     layer_peak_bytes,
     sampler_peak_bytes,
+    size_serving,
     weights_bytes,
 )
 from chipwise.memory.terms import Storage, encoder_peak_bytes, experts_peak_bytes, graph_sizes, rotary_bytes
@@ -242,3 +245,13 @@ def test_a_part_holds_what_its_widest_last_matrix_takes(llama8b: ModelSpec) -> N
         layer_peak_bytes(shard(one, Split()), tokens=1, element_bytes=2.0, hidden_copies=0) for one in (llama8b, more)
     ]
     assert each == [2 * 3 * 14336, 2 * 3 * 14336]
+
+
+def test_a_ceiling_of_the_cache_is_said(llama8b: ModelSpec, ask: Callable[..., ServingMemoryInput]) -> None:
+    """On Neuron 0.21: the cache takes at most 30 % of the budget."""
+    held = ask(llama8b, Split(tp=2), engine="vllm-neuron", utilization=0.9)
+    capped = size_serving(held)
+    assert capped.kv_pool_bytes == pytest.approx(0.30 * 0.9 * float(capped.budget.capacity_bytes))
+    assert any("at most 30%" in one for one in capped.warnings)
+    full = size_serving(replace(held, capacity_bytes=14 * GIB))
+    assert not any("at most" in one for one in full.warnings)
