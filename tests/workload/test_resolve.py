@@ -325,6 +325,14 @@ def test_the_global_batch_holds_a_micro_batch() -> None:
         training(preset="finetune", micro_batch=8, global_batch=4)
 
 
+def test_a_batch_of_rollouts_is_cut_by_what_is_generated_not_by_the_context() -> None:
+    """262,144 tokens in sequences of 2,048 are 128 of 512 + 512 tokens: a quarter as many of 2,048 + 2,048."""
+    for context in (2048, 8192):
+        assert training(preset="rlhf", context=context).global_batch.value == 128
+    assert training(preset="rlhf", isl=2048, osl=2048, context=8192).global_batch.value == 32
+    assert training(preset="dpo", context=8192).global_batch.value == 32
+
+
 def test_only_methods_that_generate_have_answers() -> None:
     run = training(preset="grpo", isl=100, osl=1000)
     assert run.isl is not None
