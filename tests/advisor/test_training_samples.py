@@ -89,6 +89,20 @@ def test_eight_a100_train_resnet_50_as_published() -> None:
     assert "Speed" not in text(estimate_page(as_json(found)), width=110, color=False)
 
 
+@pytest.mark.parametrize(("model", "instance"), [("resnet-50", "g5.xlarge"), ("dlrm", "p4de.24xlarge")])
+def test_the_micro_batch_that_is_not_said_is_the_fastest_that_fits(model: str, instance: str) -> None:
+    found, one = step(model, instance), step(model, instance, micro_batch=1)
+    chosen = found["config"]["micro_batch"]
+    assert chosen > 1
+    assert found["memory"]["fits"]
+    assert any(f"{chosen:,} makes the shortest step" in text for text in found["warnings"])
+    assert not one["warnings"]
+    for other in (chosen // 2, chosen * 2):
+        if other <= found["config"]["global_batch"]:
+            beside = step(model, instance, micro_batch=other)
+            assert not beside["feasible"] or beside["training"]["step_s"].mid >= found["training"]["step_s"].mid
+
+
 def test_answers_are_what_their_schemas_say(resnet: Advice) -> None:
     found = step("resnet-50", instance="p4de.24xlarge", micro_batch=256, global_batch=2048)
     for name, answer in (("plan", resnet), ("estimate", found)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from chipwise.advisor.layout import Target, platform_for
 from chipwise.advisor.other import sample_of
 from chipwise.advisor.request import SizeRequest
@@ -18,7 +20,7 @@ from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import trial
-from chipwise.decide.training.ways import Way, one_way
+from chipwise.decide.training.ways import Way, one_way, sample_ways
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
 from chipwise.memory.training_activations import held_format
@@ -30,6 +32,7 @@ from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, res
 if TYPE_CHECKING:
     from chipwise.advisor.request import EstimateRequest, SplitRequest, TrainingRequest
     from chipwise.decide.platforms import Platform
+    from chipwise.decide.training.trials import Trial
     from chipwise.model import ModelSpec
 
 METHODS = {"pretrain": "pretrain", "full-ft": "finetune", "ppo": "rlhf"}
@@ -50,7 +53,8 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     """The memory and the step of one layout.
 
     Degrees that are not said follow: dp takes what tp, pp and cp leave of the devices. Batch, sequence, optimizer
-    and the rest come from the method's preset where they are not said.
+    and the rest come from the method's preset where they are not said; a step of samples is timed with the
+    micro-batch that fits and makes it shortest.
 
     Raises:
         InputError: an unknown method or mode, degrees that do not fit the model or the devices.
@@ -65,19 +69,32 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     question = _question(model, demand)
     scheme = _scheme(question, platform, split, request.training)
     mode: Any = demand.recompute or DEFAULT_RECOMPUTE
-    found = trial(question, scheme, mode, one_way(way), rollout_seconds(question, one_way(way)))
-    row = Row(trial=found, row=0)
+    chosen = demand.micro_batch is None
+    ways = sample_ways(way, demand.global_batch) if chosen else one_way(way)
+    found = trial(question, scheme, mode, ways, rollout_seconds(question, ways))
+    row = Row(trial=found, row=_fastest(found))
+    way = ways[row.row]
     memory = memory_object(row, ())
     return {
         "memory": memory,
         "training": training_object(row) if memory["fits"] else None,
         "other": other_object(row) if memory["fits"] else None,
-        "evidence": found.evidence(0),
+        "evidence": found.evidence(row.row),
         "config": {
             **_config(model, way, scheme, demand, mode),
             "precision": {"weights": held_format(found.job), "compute": found.job.precision},
         },
+        "warnings": [_chosen_words(way.micro_batch)] if chosen and memory["fits"] else [],
     }
+
+
+def _fastest(found: Trial) -> int:
+    """The row that fits and is fastest; the first, which has the smallest micro-batch, where none fits."""
+    return int(np.argmin(np.where(found.short_bytes > 0, np.inf, found.arrays.step_s)))
+
+
+def _chosen_words(micro_batch: int) -> str:
+    return f"--micro-batch is not said: of the powers of two that fit, {micro_batch:,} makes the shortest step"
 
 
 def _check_serving(request: SizeRequest | EstimateRequest) -> None:
@@ -129,12 +146,13 @@ def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> Trainin
         raise InputError(f"{method} is no training method", why="it trains nothing", fix="--method lora")
     sample = sample_of(model, wish)
     recompute = asked.recompute or DEFAULT_RECOMPUTE
+    timed = sample is not None and not isinstance(request, SizeRequest)
     return TrainingDemand(
         method=method,
         tokens=1.0,
         seq_len=float(workload.seq_len.value) if workload.seq_len else 1.0,
         global_batch=float(workload.global_batch.value),
-        micro_batch=workload.micro_batch.value,
+        micro_batch=asked.micro_batch if timed else workload.micro_batch.value,
         optimizer=workload.optimizer.value,
         recompute=workload.recompute.value if sample is None else recompute,
         sample=sample[0] if sample else None,

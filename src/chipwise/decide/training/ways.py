@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -91,8 +91,18 @@ class Ways:
 
 def one_way(way: Way) -> Ways:
     """A single row."""
-    degrees = np.array([[float(getattr(way, name)) for name in COLUMNS]])
-    return Ways(platforms=(way.platform,), place=np.zeros(1, dtype=np.intp), degrees=degrees)
+    return _of_one_platform([way])
+
+
+def sample_ways(way: Way, global_batch: float) -> Ways:
+    """One way with every micro-batch of samples that the batch holds."""
+    sizes = [size for size in SAMPLE_BATCHES if size * way.dp <= global_batch]
+    return _of_one_platform([replace(way, micro_batch=size) for size in sizes])
+
+
+def _of_one_platform(rows: Sequence[Way]) -> Ways:
+    degrees = np.array([[float(getattr(way, name)) for name in COLUMNS] for way in rows])
+    return Ways(platforms=(rows[0].platform,), place=np.zeros(len(rows), dtype=np.intp), degrees=degrees)
 
 
 def ways_of(question: Question, seats: Sequence[tuple[Platform, Trainers]], scheme: Scheme) -> Ways | None:
