@@ -109,6 +109,17 @@ def test_answers_are_what_their_schemas_say(resnet: Advice) -> None:
         Draft202012Validator(schema(name)).validate(json.loads(json.dumps(as_json(answer))))
 
 
+@pytest.mark.parametrize("instance", ["trn1.32xlarge", "g5.xlarge"])
+def test_no_range_goes_past_the_peak_of_the_hardware(instance: str) -> None:
+    """Rates end where a device multiplies at its peak, and the step's time with them."""
+    found = step("clip-vit-base", instance)["training"]
+    assert 0 < found["hfu_fraction"].mid <= found["hfu_fraction"].high <= 1 + 1e-9
+    for name in ("mfu_fraction", "samples_per_s"):
+        gained = found[name].high / found[name].mid
+        assert gained == pytest.approx(found["step_s"].mid / found["step_s"].low)
+        assert found[name].mid / found[name].low == pytest.approx(found["step_s"].high / found["step_s"].mid)
+
+
 def test_rows_of_tables_cross_the_links() -> None:
     found = step("dlrm", instance="p4de.24xlarge", micro_batch=8192)
     seconds = {term["op"]: term["seconds"] for term in found["training"]["terms"]}
