@@ -302,6 +302,15 @@ def test_tokens_times_epochs() -> None:
     assert run.deadline_s.value == 3 * 86400
 
 
+def test_samples_of_the_user_are_all_that_are_seen() -> None:
+    """The preset's 300 passes are over its own 1,281,167 images; a preset of tokens keeps its passes."""
+    vision = ModelHints(architecture="vision")
+    assert training(vision, preset="pretrain").tokens_total == 300 * 1_281_167
+    assert training(vision, preset="pretrain", tokens=12_800_000_000).tokens_total == 12_800_000_000
+    assert training(vision, preset="pretrain", tokens=1_000_000, epochs=4).tokens_total == 4_000_000
+    assert training(preset="lora", tokens=1_000_000).tokens_total == 3_000_000
+
+
 def test_a_method_chooses_its_preset() -> None:
     run = training(method="ppo")
     assert (run.preset.value, run.method.value, run.method.origin) == ("rlhf", "ppo", "user")

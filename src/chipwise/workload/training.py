@@ -23,7 +23,7 @@ def resolve_training(
     Tokens are the user's, else the preset's, else `tokens a parameter x active parameters` (compute-optimal
     pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`; where answers are
     generated, those of the preset's batch, fewer as prompt and answer are longer than its own. A model that reads no
-    tokens is trained on samples, which the user's `tokens` then count.
+    tokens is trained on samples, which the user's `tokens` then count: all that are seen, where no passes are said.
 
     Raises:
         InputError: a sequence longer than the model takes, a batch smaller than the micro-batch,
@@ -68,8 +68,11 @@ def _on_samples(request: WorkloadRequest, preset: Preset, goals: Given[tuple[str
             why="what is selected are parts of a language model's layers",
             fix="--recompute none or full",
         )
+    run = _run(request, preset, goals)
+    if request.tokens is not None and request.epochs is None:  # the preset's passes are over its own samples
+        run = replace(run, epochs=Given(value=1.0, origin="preset"))
     return replace(
-        _run(request, preset, goals),
+        run,
         samples=whole(request.tokens, preset, "samples"),
         global_batch=_global_batch(request, preset.number("global_batch"), 1),
     )
