@@ -17,6 +17,9 @@ from chipwise.decide.training.scaling import parallel_efficiency_fraction
 from chipwise.errors import InfeasibleError
 from chipwise.perf.training_coefficients import training_coefficients
 from chipwise.perf.training_operators import unpacking_s
+from chipwise.report.json import as_json
+from chipwise.report.plan import plan_page
+from chipwise.report.text import text
 from chipwise.units import Range, show_seconds, show_usd
 
 DAY_S = 86400.0
@@ -108,6 +111,15 @@ def test_a_presets_bar_that_no_run_meets_gives_way(goal: str) -> None:
     advice = plan("llama-3.3-70b", "pretrain", tokens=60e12, goal=goal, vendor="nvidia")
     assert advice.options
     assert any("times as loose" in row.reason for row in advice.rejected if row.rule == "slo")
+
+
+def test_the_page_says_that_no_option_ends_by_the_presets_deadline() -> None:
+    said = "no option ends within the preset's 14.0 d: the soonest takes"
+    for tokens, late in ((60e12, True), (20e9, False)):
+        advice = plan("llama-3.3-70b", "pretrain", tokens=tokens, vendor="nvidia")
+        assert (said in text(plan_page(as_json(advice)), width=120, color=False)) == late
+    own = plan("llama-3.3-70b", "pretrain", tokens=20e9, deadline_s=90 * 86400.0, vendor="nvidia")
+    assert said not in text(plan_page(as_json(own)), width=120, color=False)
 
 
 def test_a_4_bit_base_is_printed_as_such() -> None:
