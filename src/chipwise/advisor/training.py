@@ -20,7 +20,7 @@ from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import trial
-from chipwise.decide.training.ways import Way, one_way, sample_ways
+from chipwise.decide.training.ways import DEGREES, Way, one_way, sample_ways
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
 from chipwise.memory.training_activations import held_format
@@ -30,6 +30,8 @@ from chipwise.parallelism import tp_problem
 from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, resolve_workload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from chipwise.advisor.request import EstimateRequest, SplitRequest, TrainingRequest
     from chipwise.decide.platforms import Platform
     from chipwise.decide.training.trials import Trial
@@ -84,17 +86,50 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
             **_config(model, way, scheme, demand, mode),
             "precision": {"weights": held_format(found.job), "compute": found.job.precision},
         },
-        "warnings": [_chosen_words(way.micro_batch)] if chosen and memory["fits"] else [],
+        "warnings": list(_words(question, row, request, chosen=chosen)),
     }
+
+
+def _words(question: Question, row: Row, request: SizeRequest | EstimateRequest, *, chosen: bool) -> Iterator[str]:
+    """What was chosen for the user, and what to say where the step does not fit."""
+    way = row.trial.ways[row.row]
+    if row.trial.short_bytes[row.row] > 0:
+        holding = list(_holding(question, way, request, row.trial.recompute))
+        if holding:
+            yield f"the step would fit with {' or '.join(holding)}"
+    elif chosen:
+        yield f"--micro-batch is not said: of the powers of two that fit, {way.micro_batch:,} makes the shortest step"
+
+
+def _holding(question: Question, way: Way, request: SizeRequest | EstimateRequest, mode: Recompute) -> Iterator[str]:
+    """Flags of layouts of the same devices that hold the step: the least tp inside a node, weights sharded."""
+    split, asked = request.split, request.training
+    found = trainers_of(question, way.platform.chip)
+    schemes, documented = ((), frozenset()) if isinstance(found, Refusal) else (found.schemes, found.tp)
+
+    def holds(laid: Way, scheme: Scheme) -> bool:
+        return float(trial(question, scheme, mode, one_way(laid), None).short_bytes[0]) <= 0
+
+    if question.training.sample is None and split.tp is None and split.dp is None:
+        for tp in _narrower(question.model, way, documented):
+            scheme = _scheme(question, way.platform, replace(split, tp=tp), asked)
+            if holds(replace(way, tp=tp, dp=way.dp // tp), scheme):
+                yield f"--tp {tp}"
+                break
+    sharded = next((one for one in schemes if one.shard == "zero3"), None)
+    if sharded is not None and way.tp * way.pp == 1 and way.dp > 1 and asked.shard is None and holds(way, sharded):
+        yield "--shard zero3"
+
+
+def _narrower(model: ModelSpec, way: Way, documented: frozenset[int]) -> list[int]:
+    """Degrees of tp that take copies together inside a node, the least first."""
+    legal = [tp for tp in DEGREES if 1 < tp <= way.platform.devices and way.dp % tp == 0]
+    return [tp for tp in legal if tp_problem(model, tp) is None and (not documented or tp in documented)]
 
 
 def _fastest(found: Trial) -> int:
     """The row that fits and is fastest; the first, which has the smallest micro-batch, where none fits."""
     return int(np.argmin(np.where(found.short_bytes > 0, np.inf, found.arrays.step_s)))
-
-
-def _chosen_words(micro_batch: int) -> str:
-    return f"--micro-batch is not said: of the powers of two that fit, {micro_batch:,} makes the shortest step"
 
 
 def _check_serving(request: SizeRequest | EstimateRequest) -> None:
@@ -196,14 +231,27 @@ def _way(model: ModelSpec, platform: Platform, split: SplitRequest, demand: Trai
         raise InputError(
             f"not a legal layout: {problem}", why="every device must hold whole pieces", fix="chipwise model"
         )
-    micro = demand.micro_batch or 1
+    micro, nodes = demand.micro_batch or 1, -(-devices // platform.devices)
+    way = Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro, cp=cp)
     if micro * dp > demand.global_batch:
         raise InputError(
             f"micro-batch {micro} x dp {dp} is more than the global batch {demand.global_batch:.0f}",
-            why="every copy takes at least one micro-batch a step", fix="raise --global-batch or lower --micro-batch",
+            why="every copy takes at least one micro-batch a step", fix=_fewer_copies(model, way, demand),
         )  # fmt: skip
-    nodes = -(-devices // platform.devices)
-    return Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro, cp=cp)
+    return way
+
+
+def _fewer_copies(model: ModelSpec, way: Way, demand: TrainingDemand) -> str:
+    """What makes every copy's micro-batch part of the batch."""
+    fixes = [f"--global-batch {way.micro_batch * way.dp}"]
+    if way.micro_batch > 1:
+        fixes.append("a lower --micro-batch")
+    together = [
+        tp for tp in _narrower(model, way, frozenset()) if way.dp // tp * way.micro_batch <= demand.global_batch
+    ]
+    if together and demand.sample is None and way.tp == 1:
+        fixes.append(f"devices that share a sequence: --tp {together[0]} or --cp {together[0]}")
+    return ", or ".join(fixes)
 
 
 def _question(model: ModelSpec, demand: TrainingDemand) -> Question:
