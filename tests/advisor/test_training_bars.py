@@ -17,7 +17,10 @@ from chipwise.decide.training.scaling import parallel_efficiency_fraction
 from chipwise.errors import InfeasibleError
 from chipwise.perf.training_coefficients import training_coefficients
 from chipwise.perf.training_operators import unpacking_s
-from chipwise.units import show_seconds, show_usd
+from chipwise.report.json import as_json
+from chipwise.report.plan import plan_page
+from chipwise.report.text import text
+from chipwise.units import Range, show_seconds, show_usd
 
 DAY_S = 86400.0
 END_OF_SUPPORT = "support: end of support"
@@ -108,6 +111,15 @@ def test_a_presets_bar_that_no_run_meets_gives_way(goal: str) -> None:
     advice = plan("llama-3.3-70b", "pretrain", tokens=60e12, goal=goal, vendor="nvidia")
     assert advice.options
     assert any("times as loose" in row.reason for row in advice.rejected if row.rule == "slo")
+
+
+def test_the_page_says_that_no_option_ends_by_the_presets_deadline() -> None:
+    said = "no option ends within the preset's 14.0 d: the soonest takes"
+    for tokens, late in ((60e12, True), (20e9, False)):
+        advice = plan("llama-3.3-70b", "pretrain", tokens=tokens, vendor="nvidia")
+        assert (said in text(plan_page(as_json(advice)), width=120, color=False)) == late
+    own = plan("llama-3.3-70b", "pretrain", tokens=20e9, deadline_s=90 * 86400.0, vendor="nvidia")
+    assert said not in text(plan_page(as_json(own)), width=120, color=False)
 
 
 def test_a_4_bit_base_is_printed_as_such() -> None:
@@ -268,9 +280,8 @@ def test_spot_stops_a_long_run_more_often_than_failures_alone() -> None:
 
 
 def test_a_start_is_paid_and_counted() -> None:
-    assert (
-        duration_s(work_s=900.0, goodput_fraction=0.9, start_s=500.0, finish_s=100.0, spread_factor=1.0).mid == 1600.0
-    )
+    sure_s = Range.around(900.0, factor=1.0)
+    assert duration_s(work_s=sure_s, goodput_fraction=0.9, start_s=500.0, finish_s=100.0).mid == 1600.0
 
 
 @given(mtbf_s=st.floats(1e3, 1e9), rate=st.floats(0.0, 1e-3))

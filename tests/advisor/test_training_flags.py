@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chipwise import estimate, size
-from chipwise.advisor import EngineRequest, EstimateRequest, SizeRequest, TrainingRequest
+from chipwise.advisor import EngineRequest, EstimateRequest, SizeRequest, SplitRequest, TrainingRequest
 from chipwise.errors import ChipwiseError, InfeasibleError, InputError, KnowledgeError, UnknownNameError
 
 PRETRAIN = TrainingRequest(method="pretrain")
@@ -84,3 +85,25 @@ def test_a_run_has_no_engine_and_its_context_is_its_sequence() -> None:
     run = TrainingRequest(method="lora")
     found = size(SizeRequest(model="llama-3.1-8b", chip="h100-sxm", training=run, context_tokens=1024))
     assert found["config"]["seq_len"] == 1024
+
+
+def test_a_layout_that_cannot_run_says_which_would() -> None:
+    """The first runs nothing: two sequences for eight copies; the second holds a copy of 8B a NeuronCore."""
+    training = TrainingRequest(method="lora", seq_len=131072)
+    with pytest.raises(InputError) as caught:
+        estimate(EstimateRequest(model="llama-3.1-8b", instance="p5.48xlarge", training=training))
+    assert "--tp 4 or --cp 4" in str(caught.value.fix)
+    dpo = EstimateRequest(model="llama-3.1-8b", instance="trn2.48xlarge", training=TrainingRequest(method="dpo"))
+    found = estimate(dpo)
+    assert not found["feasible"]
+    (said,) = [text for text in found["warnings"] if "would fit with --tp" in text]
+    tp = int(said.split("--tp ")[1].split()[0])
+    assert estimate(replace(dpo, split=SplitRequest(tp=tp)))["feasible"]
+    assert not estimate(replace(dpo, split=SplitRequest(tp=tp // 2)))["feasible"]
+
+
+def test_weights_that_are_not_sharded_say_so() -> None:
+    asked = TrainingRequest(method="lora", seq_len=2048, recompute="full")
+    whole = EstimateRequest(model="llama-3.3-70b", instance="p5.48xlarge", training=asked)
+    assert any("--shard zero3" in text for text in estimate(whole)["warnings"])
+    assert estimate(replace(whole, training=replace(asked, shard="zero3")))["feasible"]

@@ -154,3 +154,15 @@ def test_several_capacity_blocks_are_named_and_the_dearer_vendor_stands_apart() 
     gpu, neuron = advise(asked).options
     assert any("2 Capacity Blocks for the same days" in risk for risk in gpu.risks)
     assert neuron.risks[0].startswith("stands as the best Neuron option alone: 2.")
+
+
+@pytest.mark.parametrize(("purpose", "context"), [("lora", 65536), ("qlora", 131072)])
+def test_a_long_sequence_is_cut_over_a_node_where_the_batch_has_fewer_than_devices(purpose: str, context: int) -> None:
+    """262,144 tokens a step are 4 (2) sequences: eight devices share them by context parallelism."""
+    asked = Request(model="llama-3.1-8b", purpose=purpose, context_tokens=context, only=("p5.48xlarge",))
+    (option,) = advise(asked).options
+    split = option.parallelism
+    assert option.settings["global_batch"] == 262144 // context
+    assert split.cp >= 2
+    assert split.tp * split.pp * split.cp * split.dp == option.chips == 8
+    assert split.dp * option.settings["micro_batch"] <= option.settings["global_batch"]

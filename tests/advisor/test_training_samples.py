@@ -89,10 +89,35 @@ def test_eight_a100_train_resnet_50_as_published() -> None:
     assert "Speed" not in text(estimate_page(as_json(found)), width=110, color=False)
 
 
+@pytest.mark.parametrize(("model", "instance"), [("resnet-50", "g5.xlarge"), ("dlrm", "p4de.24xlarge")])
+def test_the_micro_batch_that_is_not_said_is_the_fastest_that_fits(model: str, instance: str) -> None:
+    found, one = step(model, instance), step(model, instance, micro_batch=1)
+    chosen = found["config"]["micro_batch"]
+    assert chosen > 1
+    assert found["memory"]["fits"]
+    assert any(f"{chosen:,} makes the shortest step" in text for text in found["warnings"])
+    assert not one["warnings"]
+    for other in (chosen // 2, chosen * 2):
+        if other * found["config"]["devices"] <= found["config"]["global_batch"]:
+            beside = step(model, instance, micro_batch=other)
+            assert not beside["feasible"] or beside["training"]["step_s"].mid >= found["training"]["step_s"].mid
+
+
 def test_answers_are_what_their_schemas_say(resnet: Advice) -> None:
     found = step("resnet-50", instance="p4de.24xlarge", micro_batch=256, global_batch=2048)
     for name, answer in (("plan", resnet), ("estimate", found)):
         Draft202012Validator(schema(name)).validate(json.loads(json.dumps(as_json(answer))))
+
+
+@pytest.mark.parametrize("instance", ["trn1.32xlarge", "g5.xlarge"])
+def test_no_range_goes_past_the_peak_of_the_hardware(instance: str) -> None:
+    """Rates end where a device multiplies at its peak, and the step's time with them."""
+    found = step("clip-vit-base", instance)["training"]
+    assert 0 < found["hfu_fraction"].mid <= found["hfu_fraction"].high <= 1 + 1e-9
+    for name in ("mfu_fraction", "samples_per_s"):
+        gained = found[name].high / found[name].mid
+        assert gained == pytest.approx(found["step_s"].mid / found["step_s"].low)
+        assert found[name].mid / found[name].low == pytest.approx(found["step_s"].high / found["step_s"].mid)
 
 
 def test_rows_of_tables_cross_the_links() -> None:

@@ -10,7 +10,7 @@ import pytest
 from chipwise import load_catalog, load_model
 from chipwise.decide.platforms import Platform, platforms_of
 from chipwise.decide.question import Policy, Question, TrainingDemand
-from chipwise.decide.training.trainers import SPLIT, Trainers
+from chipwise.decide.training.trainers import ADAPTERS, SPLIT, Trainers
 from chipwise.decide.training.ways import Way, Ways, one_way, ways_of
 
 BATCH = 512.0
@@ -73,3 +73,14 @@ def test_a_row_is_what_was_laid() -> None:
     assert one_way(way)[0] == way
     assert one_way(replace(way, cp=2))[0].cp == 2
     assert way.devices == 16
+
+
+def test_a_ring_takes_what_copies_cannot_where_every_layer_looks_back_at_all_tokens(question: Question) -> None:
+    """Two sequences on eight devices; half of GPT-OSS's layers look back at a window."""
+    seats = [(platforms()[0], Trainers(schemes=ADAPTERS))]
+    asked = replace(question, demand=replace(question.training, method="lora", global_batch=2.0))
+    found = ways_of(replace(asked, model=load_model("llama-3.1-8b")), seats, ADAPTERS[0])
+    assert found is not None
+    degrees = {(way.nodes, way.cp, way.dp) for way in (found[row] for row in range(len(found)))}
+    assert degrees == {(1, 8, 1), (1, 4, 2), (2, 8, 2)}
+    assert ways_of(replace(asked, model=load_model("gpt-oss-20b")), seats, ADAPTERS[0]) is None

@@ -302,6 +302,15 @@ def test_tokens_times_epochs() -> None:
     assert run.deadline_s.value == 3 * 86400
 
 
+def test_samples_of_the_user_are_all_that_are_seen() -> None:
+    """The preset's 300 passes are over its own 1,281,167 images; a preset of tokens keeps its passes."""
+    vision = ModelHints(architecture="vision")
+    assert training(vision, preset="pretrain").tokens_total == 300 * 1_281_167
+    assert training(vision, preset="pretrain", tokens=12_800_000_000).tokens_total == 12_800_000_000
+    assert training(vision, preset="pretrain", tokens=1_000_000, epochs=4).tokens_total == 4_000_000
+    assert training(preset="lora", tokens=1_000_000).tokens_total == 3_000_000
+
+
 def test_a_method_chooses_its_preset() -> None:
     run = training(method="ppo")
     assert (run.preset.value, run.method.value, run.method.origin) == ("rlhf", "ppo", "user")
@@ -323,6 +332,14 @@ def test_the_global_batch_holds_a_micro_batch() -> None:
     assert training(preset="finetune", micro_batch=500).global_batch.value == 500
     with pytest.raises(InputError, match="below --micro-batch 8"):
         training(preset="finetune", micro_batch=8, global_batch=4)
+
+
+def test_a_batch_of_rollouts_is_cut_by_what_is_generated_not_by_the_context() -> None:
+    """262,144 tokens in sequences of 2,048 are 128 of 512 + 512 tokens: a quarter as many of 2,048 + 2,048."""
+    for context in (2048, 8192):
+        assert training(preset="rlhf", context=context).global_batch.value == 128
+    assert training(preset="rlhf", isl=2048, osl=2048, context=8192).global_batch.value == 32
+    assert training(preset="dpo", context=8192).global_batch.value == 32
 
 
 def test_only_methods_that_generate_have_answers() -> None:

@@ -90,7 +90,7 @@ def _training(model: ModelSpec, request: EstimateRequest) -> dict[str, Any]:
         "memory": found["memory"],
         "watts": None,
         "evidence": found["evidence"],
-        "warnings": list(model.warnings),
+        "warnings": [*model.warnings, *found["warnings"]],
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from chipwise.advisor.layout import Target, platform_for
 from chipwise.advisor.other import sample_of
 from chipwise.advisor.request import SizeRequest
@@ -18,7 +20,7 @@ from chipwise.decide.training.roles import GENERATING
 from chipwise.decide.training.rollout import rollout_seconds
 from chipwise.decide.training.trainers import Scheme, trainers_of
 from chipwise.decide.training.trials import trial
-from chipwise.decide.training.ways import Way, one_way
+from chipwise.decide.training.ways import DEGREES, Way, one_way, sample_ways
 from chipwise.engines import load_engine
 from chipwise.errors import InfeasibleError, InputError, KnowledgeError, UnknownNameError
 from chipwise.memory.training_activations import held_format
@@ -28,8 +30,11 @@ from chipwise.parallelism import tp_problem
 from chipwise.workload import ModelHints, TrainingWorkload, WorkloadRequest, resolve_workload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from chipwise.advisor.request import EstimateRequest, SplitRequest, TrainingRequest
     from chipwise.decide.platforms import Platform
+    from chipwise.decide.training.trials import Trial
     from chipwise.model import ModelSpec
 
 METHODS = {"pretrain": "pretrain", "full-ft": "finetune", "ppo": "rlhf"}
@@ -50,7 +55,8 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     """The memory and the step of one layout.
 
     Degrees that are not said follow: dp takes what tp, pp and cp leave of the devices. Batch, sequence, optimizer
-    and the rest come from the method's preset where they are not said.
+    and the rest come from the method's preset where they are not said; a step of samples is timed with the
+    micro-batch that fits and makes it shortest.
 
     Raises:
         InputError: an unknown method or mode, degrees that do not fit the model or the devices.
@@ -65,19 +71,65 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     question = _question(model, demand)
     scheme = _scheme(question, platform, split, request.training)
     mode: Any = demand.recompute or DEFAULT_RECOMPUTE
-    found = trial(question, scheme, mode, one_way(way), rollout_seconds(question, one_way(way)))
-    row = Row(trial=found, row=0)
+    chosen = demand.micro_batch is None
+    ways = sample_ways(way, demand.global_batch) if chosen else one_way(way)
+    found = trial(question, scheme, mode, ways, rollout_seconds(question, ways))
+    row = Row(trial=found, row=_fastest(found))
+    way = ways[row.row]
     memory = memory_object(row, ())
     return {
         "memory": memory,
         "training": training_object(row) if memory["fits"] else None,
         "other": other_object(row) if memory["fits"] else None,
-        "evidence": found.evidence(0),
+        "evidence": found.evidence(row.row),
         "config": {
             **_config(model, way, scheme, demand, mode),
             "precision": {"weights": held_format(found.job), "compute": found.job.precision},
         },
+        "warnings": list(_words(question, row, request, chosen=chosen)),
     }
+
+
+def _words(question: Question, row: Row, request: SizeRequest | EstimateRequest, *, chosen: bool) -> Iterator[str]:
+    """What was chosen for the user, and what to say where the step does not fit."""
+    way = row.trial.ways[row.row]
+    if row.trial.short_bytes[row.row] > 0:
+        holding = list(_holding(question, way, request, row.trial.recompute))
+        if holding:
+            yield f"the step would fit with {' or '.join(holding)}"
+    elif chosen:
+        yield f"--micro-batch is not said: of the powers of two that fit, {way.micro_batch:,} makes the shortest step"
+
+
+def _holding(question: Question, way: Way, request: SizeRequest | EstimateRequest, mode: Recompute) -> Iterator[str]:
+    """Flags of layouts of the same devices that hold the step: the least tp inside a node, weights sharded."""
+    split, asked = request.split, request.training
+    found = trainers_of(question, way.platform.chip)
+    schemes, documented = ((), frozenset()) if isinstance(found, Refusal) else (found.schemes, found.tp)
+
+    def holds(laid: Way, scheme: Scheme) -> bool:
+        return float(trial(question, scheme, mode, one_way(laid), None).short_bytes[0]) <= 0
+
+    if question.training.sample is None and split.tp is None and split.dp is None:
+        for tp in _narrower(question.model, way, documented):
+            scheme = _scheme(question, way.platform, replace(split, tp=tp), asked)
+            if holds(replace(way, tp=tp, dp=way.dp // tp), scheme):
+                yield f"--tp {tp}"
+                break
+    sharded = next((one for one in schemes if one.shard == "zero3"), None)
+    if sharded is not None and way.tp * way.pp == 1 and way.dp > 1 and asked.shard is None and holds(way, sharded):
+        yield "--shard zero3"
+
+
+def _narrower(model: ModelSpec, way: Way, documented: frozenset[int]) -> list[int]:
+    """Degrees of tp that take copies together inside a node, the least first."""
+    legal = [tp for tp in DEGREES if 1 < tp <= way.platform.devices and way.dp % tp == 0]
+    return [tp for tp in legal if tp_problem(model, tp) is None and (not documented or tp in documented)]
+
+
+def _fastest(found: Trial) -> int:
+    """The row that fits and is fastest; the first, which has the smallest micro-batch, where none fits."""
+    return int(np.argmin(np.where(found.short_bytes > 0, np.inf, found.arrays.step_s)))
 
 
 def _check_serving(request: SizeRequest | EstimateRequest) -> None:
@@ -129,12 +181,13 @@ def _demand(model: ModelSpec, request: SizeRequest | EstimateRequest) -> Trainin
         raise InputError(f"{method} is no training method", why="it trains nothing", fix="--method lora")
     sample = sample_of(model, wish)
     recompute = asked.recompute or DEFAULT_RECOMPUTE
+    timed = sample is not None and not isinstance(request, SizeRequest)
     return TrainingDemand(
         method=method,
         tokens=1.0,
         seq_len=float(workload.seq_len.value) if workload.seq_len else 1.0,
         global_batch=float(workload.global_batch.value),
-        micro_batch=workload.micro_batch.value,
+        micro_batch=asked.micro_batch if timed else workload.micro_batch.value,
         optimizer=workload.optimizer.value,
         recompute=workload.recompute.value if sample is None else recompute,
         sample=sample[0] if sample else None,
@@ -178,14 +231,27 @@ def _way(model: ModelSpec, platform: Platform, split: SplitRequest, demand: Trai
         raise InputError(
             f"not a legal layout: {problem}", why="every device must hold whole pieces", fix="chipwise model"
         )
-    micro = demand.micro_batch or 1
+    micro, nodes = demand.micro_batch or 1, -(-devices // platform.devices)
+    way = Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro, cp=cp)
     if micro * dp > demand.global_batch:
         raise InputError(
             f"micro-batch {micro} x dp {dp} is more than the global batch {demand.global_batch:.0f}",
-            why="every copy takes at least one micro-batch a step", fix="raise --global-batch or lower --micro-batch",
+            why="every copy takes at least one micro-batch a step", fix=_fewer_copies(model, way, demand),
         )  # fmt: skip
-    nodes = -(-devices // platform.devices)
-    return Way(platform=platform, nodes=nodes, tp=tp, pp=pp, ep=split.ep or 1, dp=dp, micro_batch=micro, cp=cp)
+    return way
+
+
+def _fewer_copies(model: ModelSpec, way: Way, demand: TrainingDemand) -> str:
+    """What makes every copy's micro-batch part of the batch."""
+    fixes = [f"--global-batch {way.micro_batch * way.dp}"]
+    if way.micro_batch > 1:
+        fixes.append("a lower --micro-batch")
+    together = [
+        tp for tp in _narrower(model, way, frozenset()) if way.dp // tp * way.micro_batch <= demand.global_batch
+    ]
+    if together and demand.sample is None and way.tp == 1:
+        fixes.append(f"devices that share a sequence: --tp {together[0]} or --cp {together[0]}")
+    return ", or ".join(fixes)
 
 
 def _question(model: ModelSpec, demand: TrainingDemand) -> Question:

@@ -101,7 +101,10 @@ class StepTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingArrays:
-    """What a step takes and gives, mid values, of the broadcast shape of the input."""
+    """What a step takes and gives, mid values, of the broadcast shape of the input.
+
+    `peak_fraction`: share of the step that its multiplications would take at the peak of the hardware.
+    """
 
     step_s: Number
     tokens_per_s: Number
@@ -110,6 +113,7 @@ class TrainingArrays:
     mfu_fraction: Number
     hfu_fraction: Number
     pipeline_bubble_fraction: Number
+    peak_fraction: Number
     terms: StepTerms
 
 
@@ -309,7 +313,9 @@ def _rates(given: TrainingInput, micro_flops: Number, terms: StepTerms) -> Train
     real = job.seq_len if given.tokens_per_sequence is None else given.tokens_per_sequence
     chips = layout.devices / given.devices_per_chip
     flops = micro_flops * job.micro_batches * layout.dp
-    peak = given.fabric.hardware.attention_flops_per_s * layout.devices
+    hardware = given.fabric.hardware
+    peak = hardware.attention_flops_per_s * layout.devices
+    fastest = np.maximum(hardware.gemm_flops_per_s[job.precision], hardware.attention_flops_per_s)
     again = 1.0 + given.again_fraction / (1.0 + backward_factor(job))
     mfu = flops / step / peak
     return TrainingArrays(
@@ -320,5 +326,6 @@ def _rates(given: TrainingInput, micro_flops: Number, terms: StepTerms) -> Train
         mfu_fraction=mfu,
         hfu_fraction=mfu * again,
         pipeline_bubble_fraction=terms.bubble_s / step,
+        peak_fraction=mfu * again * hardware.attention_flops_per_s / fastest,
         terms=terms,
     )

@@ -45,8 +45,19 @@ def summary_blocks(advice: Answer) -> Iterator[Block]:
     if advice["options"]:
         yield Heading(line=line("Options"))
         yield _side_by_side(advice["options"])
+        yield from _late(advice)
     else:
         yield Heading(line=line(warn("Nothing feasible")))
+
+
+def _late(advice: Answer) -> Iterator[Block]:
+    """That no option ends by the deadline of the preset, which nobody asked for and which therefore rejects none."""
+    asked = advice["workload"].get("deadline_s") or {}
+    took_s = [one["run"]["duration_s"]["mid"] for one in advice["options"] if one["run"]]
+    if asked.get("from") != "preset" or not took_s or min(took_s) <= asked["value"]:
+        return
+    soonest = f"no option ends within the preset's {show_seconds(asked['value'])}: the soonest takes"
+    yield Text(line=line(warn(f"! {soonest} {show_seconds(min(took_s))}")), indent=1)
 
 
 def _blocks(advice: Answer) -> Iterator[Block]:

@@ -21,8 +21,9 @@ def resolve_training(
     """The run that is asked for.
 
     Tokens are the user's, else the preset's, else `tokens a parameter x active parameters` (compute-optimal
-    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`. A model that reads no
-    tokens is trained on samples, which the user's `tokens` then count.
+    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`; where answers are
+    generated, those of the preset's batch, fewer as prompt and answer are longer than its own. A model that reads no
+    tokens is trained on samples, which the user's `tokens` then count: all that are seen, where no passes are said.
 
     Raises:
         InputError: a sequence longer than the model takes, a batch smaller than the micro-batch,
@@ -39,13 +40,15 @@ def resolve_training(
             fix="give --seq-len (or --context)",
         )
     seq_len = _sequence(request, preset, hints)
+    isl, osl = whole(request.isl, preset, "isl"), whole(request.osl, preset, "osl")
+    batched = seq_len.value if isl is None or osl is None else _batched(isl.value + osl.value, preset)
     return replace(
         _run(request, preset, goals),
         tokens=_tokens(request, preset, hints),
         seq_len=seq_len,
-        global_batch=_global_batch(request, preset.number("global_batch_tokens"), seq_len.value),
-        isl=whole(request.isl, preset, "isl"),
-        osl=whole(request.osl, preset, "osl"),
+        global_batch=_global_batch(request, preset.number("global_batch_tokens"), batched),
+        isl=isl,
+        osl=osl,
         group=whole(None, preset, "group"),
     )
 
@@ -65,8 +68,11 @@ def _on_samples(request: WorkloadRequest, preset: Preset, goals: Given[tuple[str
             why="what is selected are parts of a language model's layers",
             fix="--recompute none or full",
         )
+    run = _run(request, preset, goals)
+    if request.tokens is not None and request.epochs is None:  # the preset's passes are over its own samples
+        run = replace(run, epochs=Given(value=1.0, origin="preset"))
     return replace(
-        _run(request, preset, goals),
+        run,
         samples=whole(request.tokens, preset, "samples"),
         global_batch=_global_batch(request, preset.number("global_batch"), 1),
     )
@@ -129,7 +135,16 @@ def _sequence(request: WorkloadRequest, preset: Preset, hints: ModelHints) -> Gi
     return Given(value=limit, origin="model")
 
 
-def _global_batch(request: WorkloadRequest, counted: float | None, seq_len: int) -> Given[int]:
+def _batched(mean_tokens: int, preset: Preset) -> float:
+    """Length that a batch of generated sequences is counted by: the preset's, as many times as its mean is exceeded.
+
+    The longest sequence that is allowed does not count: a step generates and trains mean ones.
+    """
+    own = {name: preset.number(name) or 0.0 for name in ("seq_len", "isl", "osl")}
+    return max(own["seq_len"] * mean_tokens / (own["isl"] + own["osl"]), 1.0)
+
+
+def _global_batch(request: WorkloadRequest, counted: float | None, seq_len: float) -> Given[int]:
     """Sequences (or samples) a step: the user's, else the preset's tokens over the length; whole micro-batches."""
     micro_batch = request.micro_batch or 1
     if request.global_batch is not None:

@@ -12,11 +12,11 @@ from chipwise.memory.training_budget import training_changes
 from chipwise.memory.training_fitting import min_devices
 from chipwise.perf.training import StepTerms, term_seconds
 from chipwise.perf.training_prediction import efficiencies
-from chipwise.units import Range
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip
     from chipwise.decide.training.trials import Trial
+    from chipwise.units import Range
 
 BOUND = {
     "gemm_s": "compute", "expert_s": "compute", "attention_s": "compute", "head_s": "compute",
@@ -100,10 +100,10 @@ def other_object(row: Row) -> dict[str, Any] | None:
     if sample is None:
         return None
     rates = {
-        name: Range.around(row.of(row.trial.arrays, key) * sample.passes.units, factor=row.spread_factor)
+        name: row.trial.rate_range(row.row, row.of(row.trial.arrays, key) * sample.passes.units)
         for name, key in (("units_per_s", "samples_per_s"), ("units_per_s_per_chip", "tokens_per_s_per_chip"))
     }
-    step_s = Range.around(row.of(row.trial.arrays, "step_s"), factor=row.spread_factor)
+    step_s = row.trial.time_range(row.row, row.of(row.trial.arrays, "step_s"))
     return {"unit": sample.passes.unit, **rates, "latency_s": step_s, "real_time_factor": None}
 
 
@@ -116,9 +116,10 @@ def training_object(row: Row) -> dict[str, Any]:
     seconds = {name: row.of(arrays.terms, name) for name in term_seconds(arrays.terms)}
     terms = StepTerms(**seconds)
     ranged: dict[str, Range | None] = {
-        name: Range.around(row.of(arrays, name), factor=row.spread_factor)
-        for name in ("step_s", "tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)
+        name: row.trial.rate_range(row.row, row.of(arrays, name))
+        for name in ("tokens_per_s", "tokens_per_s_per_chip", "samples_per_s", *SPREAD_OF_SHARE)
     }
+    ranged = {"step_s": row.trial.time_range(row.row, row.of(arrays, "step_s")), **ranged}
     if sample is not None:
         each = ranged.pop("tokens_per_s_per_chip")
         ranged |= {"samples_per_s_per_chip": each, **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_chip"))}

@@ -67,7 +67,7 @@ class TrainingDeployment:
     def parallelism(self) -> Parallelism:
         """The split of the run; `dp` counts copies whose gradients are averaged."""
         way = self.way
-        return Parallelism(tp=way.tp, pp=way.pp, ep=way.ep, dp=way.dp, cp=1)
+        return Parallelism(tp=way.tp, pp=way.pp, ep=way.ep, dp=way.dp, cp=way.cp)
 
     @property
     def usd_per_hour(self) -> Range | None:

@@ -83,7 +83,7 @@ def _effects(deployment: TrainingDeployment, training: dict[str, Any]) -> dict[s
     """What links, networks and direct storage do in seconds of a step and of a checkpoint."""
     seconds, wires = term_seconds(training["terms"], "seconds")
     way, course = deployment.way, deployment.course
-    nodes, inside = way.nodes, {"tp", *(["ep"] if way.ep <= way.platform.devices else [])}
+    nodes, inside = way.nodes, {"tp", "cp", *(["ep"] if way.ep <= way.platform.devices else [])}
     step = spent(seconds, unit="a step", communication=wires, inside=inside, nodes=nodes)
     found = communication_effects(step, nodes=nodes, large_from=int(limit("ultracluster_nodes")))
     write_s = checkpoint_write_s(size_bytes=course.checkpoint_bytes, clients=nodes)

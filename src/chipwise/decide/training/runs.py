@@ -42,15 +42,14 @@ class Course:
     interruptions: Range | None
 
 
-def duration_s(
-    *, work_s: float, goodput_fraction: float, start_s: float, finish_s: float, spread_factor: float
-) -> Range:
+def duration_s(*, work_s: Range, goodput_fraction: float, start_s: float, finish_s: float) -> Range:
     """Seconds from the first to the last that is paid: `start + work / goodput + finish`; only the work is uncertain.
 
-    >>> duration_s(work_s=900.0, goodput_fraction=0.9, start_s=500.0, finish_s=100.0, spread_factor=2.0)
+    >>> work_s = Range(low=450.0, mid=900.0, high=1800.0)
+    >>> duration_s(work_s=work_s, goodput_fraction=0.9, start_s=500.0, finish_s=100.0)
     Range(low=1100.0, mid=1600.0, high=2600.0)
     """
-    work, rest = Range.around(work_s / goodput_fraction, factor=spread_factor), start_s + finish_s
+    work, rest = work_s.scaled(1.0 / goodput_fraction), start_s + finish_s
     return Range(low=rest + work.low, mid=rest + work.mid, high=rest + work.high)
 
 
@@ -90,11 +89,10 @@ def course_of(question: Question, trial: Trial, row: int, instance: Instance, qu
         )
     )
     took = duration_s(
-        work_s=work_s,
+        work_s=trial.time_range(row, work_s),
         goodput_fraction=good,
         start_s=restart_s,
         finish_s=saved.finish_s,
-        spread_factor=trial.spread_factor(row),
     )
     return Course(
         work_s=work_s,

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """One way to lay a run: what is sharded over data-parallel copies, whether tp and pp cut it too, by whom."""
+    """One way to lay a run: what is sharded over data-parallel copies, by whom.
+
+    `split`: tp and pp cut it too. `rings`: cp cuts its sequences, whose keys and values go round a ring of devices.
+    """
 
     trainer: str
     shard: Shard
     split: bool
+    rings: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +47,10 @@ FULLY_SHARDED = Scheme(trainer="fsdp", shard="zero3", split=False)
 SPLIT = Scheme(trainer="megatron", shard="zero1", split=True)
 DATA_PARALLEL = Scheme(trainer="ddp", shard="none", split=False)
 ADAPTERS = (
-    Scheme(trainer="hf", shard="none", split=False),
-    Scheme(trainer="hf", shard="zero3", split=False),
+    Scheme(trainer="hf", shard="none", split=False, rings=True),
+    Scheme(trainer="hf", shard="zero3", split=False, rings=True),
 )
+"""Axolotl cuts sequences by ring attention (ring-flash-attn) beside FSDP: axolotl-ai-cloud/axolotl, release v0.8.0."""
 QUANTISED = frozenset({"qlora"})
 NEURON = (Scheme(trainer="neuron", shard="zero1", split=True),)
 
@@ -54,8 +59,8 @@ def trainers_of(question: Question, chip: Chip) -> Trainers | Refusal:
     """The schemes for a model and method on a chip, or why there is none.
 
     Full training is tried fully sharded (FSDP) and split by tensor and pipeline parallelism (Megatron); adapters are
-    tried with a whole copy a device and sharded. What is no language model is copied (DDP) or fully sharded. AWS chips
-    take what the Neuron pages document for training.
+    tried with a whole copy a device and sharded, their sequences whole and cut over the devices of a node. What is no
+    language model is copied (DDP) or fully sharded. AWS chips take what the Neuron pages document for training.
     """
     precision = question.training.precision
     if precision != "bf16" and capability(chip, precision).mode != "native":

@@ -26,6 +26,7 @@ from chipwise.perf.training_coefficients import TrainingCoefficients, training_c
 from chipwise.perf.training_communication import Fabric, training_fabric
 from chipwise.perf.training_rollout import loop_factor, loop_spread_factor
 from chipwise.perf.training_samples import Sampled, sample_spread_factor, sampled
+from chipwise.units import Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +65,18 @@ class Trial:
         return float(np.broadcast_to(getattr(self.arrays, name), (len(self.ways),))[row])
 
     def spread_factor(self, row: int) -> float:
-        """What a time of one row is multiplied and divided by for its range."""
+        """What a time of one row is multiplied by for its range, and divided by where the hardware allows it."""
         return float(self.spread_factors[row])
+
+    def time_range(self, row: int, mid: float) -> Range:
+        """A time of one row with its range: none is so short that more than the peak of the hardware was multiplied."""
+        spread = self.spread_factor(row)
+        shortest = max(1.0 / spread, min(self.value(row, "peak_fraction"), 1.0))
+        return Range(low=mid * shortest, mid=mid, high=mid * spread)
+
+    def rate_range(self, row: int, mid: float) -> Range:
+        """A rate of one row with its range: that of the time that it is made in."""
+        return self.time_range(row, 1.0).inverse(mid)
 
     def evidence(self, row: int) -> Evidence:
         """What backs the prediction of one row; nothing was fitted on models that are trained on samples."""

@@ -1,8 +1,8 @@
-"""Ways to lay a run: a platform, a number of nodes, tp and pp, a micro-batch; many as one array a degree."""
+"""Ways to lay a run: a platform, a number of nodes, tp, pp and cp, a micro-batch; many as one array a degree."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -91,8 +91,18 @@ class Ways:
 
 def one_way(way: Way) -> Ways:
     """A single row."""
-    degrees = np.array([[float(getattr(way, name)) for name in COLUMNS]])
-    return Ways(platforms=(way.platform,), place=np.zeros(1, dtype=np.intp), degrees=degrees)
+    return _of_one_platform([way])
+
+
+def sample_ways(way: Way, global_batch: float) -> Ways:
+    """One way with every micro-batch of samples that the batch holds."""
+    sizes = [size for size in SAMPLE_BATCHES if size * way.dp <= global_batch]
+    return _of_one_platform([replace(way, micro_batch=size) for size in sizes])
+
+
+def _of_one_platform(rows: Sequence[Way]) -> Ways:
+    degrees = np.array([[float(getattr(way, name)) for name in COLUMNS] for way in rows])
+    return Ways(platforms=(rows[0].platform,), place=np.zeros(len(rows), dtype=np.intp), degrees=degrees)
 
 
 def ways_of(question: Question, seats: Sequence[tuple[Platform, Trainers]], scheme: Scheme) -> Ways | None:
@@ -116,6 +126,7 @@ class _Asked:
     devices: int
     networked: bool
     split: bool
+    rings: bool
     documented_tp: frozenset[int]
     micro_batches: tuple[int, ...]
     global_batch: float
@@ -129,30 +140,36 @@ def _asked(question: Question, platform: Platform, trainers: Trainers, scheme: S
         devices=platform.devices,
         networked=platform.networked,
         split=scheme.split and demand.sample is None,
+        rings=scheme.rings and demand.sample is None and _attends(question.model),
         documented_tp=trainers.tp,
         micro_batches=usual if demand.micro_batch is None else (demand.micro_batch,),
         global_batch=demand.global_batch,
     )
 
 
+def _attends(model: ModelSpec) -> bool:
+    """Whether every layer looks back at all tokens, whose keys and values a ring hands on."""
+    return all(layer.attention.kind == "full" and layer.attention.causal for layer in model.layers)
+
+
 @lru_cache(maxsize=64)
 def _rows(asked: _Asked) -> Floats:
-    """Whole nodes, legal tp and pp, a micro-batch that the batch holds; rows by `COLUMNS`."""
+    """Whole nodes, legal tp, pp and cp, a micro-batch that the batch holds; rows by `COLUMNS`."""
     rows = [row for count in (NODES if asked.networked else NODES[:1]) for row in _on_nodes(asked, count)]
     return np.array(rows, dtype=float).reshape(len(rows), len(COLUMNS))
 
 
 def _on_nodes(asked: _Asked, count: int) -> Iterator[tuple[int, ...]]:
     devices, batch = asked.devices * count, asked.global_batch
-    for tp, pp in _splits(asked):
-        if devices % (tp * pp):
+    for tp, pp, cp in _splits(asked):
+        if devices % (tp * pp * cp):
             continue
-        dp = devices // (tp * pp)
+        dp = devices // (tp * pp * cp)
         sizes = [size for size in asked.micro_batches if dp * size <= batch]
-        for ep in _expert_degrees(asked.model, tp * dp, asked.devices):
+        for ep in _expert_degrees(asked.model, tp * cp * dp, asked.devices):
             for size in sizes:
                 for vp in _interleavings(asked, pp, batch / (dp * size * pp)):
-                    yield count, tp, pp, vp, ep, dp, 1, size
+                    yield count, tp, pp, vp, ep, dp, cp, size
 
 
 def _interleavings(asked: _Asked, pp: int, rounds: float) -> tuple[int, ...]:
@@ -161,16 +178,17 @@ def _interleavings(asked: _Asked, pp: int, rounds: float) -> tuple[int, ...]:
     return (1, layers // pp) if pp > 1 and layers % pp == 0 and rounds == int(rounds) else (1,)
 
 
-def _splits(asked: _Asked) -> list[tuple[int, int]]:
+def _splits(asked: _Asked) -> list[tuple[int, int, int]]:
+    """Degrees of tp, pp and cp; a ring stays in a node."""
     if not asked.split:
-        return [(1, 1)]
+        return [(1, 1, cp) for cp in DEGREES if cp == 1 or (asked.rings and asked.devices % cp == 0)]
     model, documented = asked.model, asked.documented_tp
     degrees = [
         tp
         for tp in DEGREES
         if tp <= asked.devices and tp_problem(model, tp) is None and (not documented or tp in documented)
     ]
-    return [(tp, pp) for tp in degrees for pp in STAGES if pp <= model.layer_count]
+    return [(tp, pp, 1) for tp in degrees for pp in STAGES if pp <= model.layer_count]
 
 
 def _expert_degrees(model: ModelSpec, ranks: int, node: int) -> list[int]:
