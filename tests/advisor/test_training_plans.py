@@ -166,3 +166,12 @@ def test_a_long_sequence_is_cut_over_a_node_where_the_batch_has_fewer_than_devic
     assert split.cp >= 2
     assert split.tp * split.pp * split.cp * split.dp == option.chips == 8
     assert split.dp * option.settings["micro_batch"] <= option.settings["global_batch"]
+
+
+def test_fewer_sequences_than_devices_is_said_where_nothing_cuts_them() -> None:
+    """Two sequences of 131,072 on eight devices; no ring goes round the windows of GPT-OSS."""
+    asked = Request(model="gpt-oss-20b", purpose="lora", context_tokens=131072, only=("p5.48xlarge",))
+    (row,) = [row for row in advise(asked).rejected if row.instance == "p5.48xlarge"]
+    assert (row.rule, row.source) == ("split", "parallelism")
+    assert "its 8 devices" in row.reason
+    assert row.reason.endswith("a step holds 2")

@@ -67,6 +67,9 @@ def search_training(question: Question, instances: Sequence[Instance], quotes: Q
     modes = _modes(question.training)
     for scheme, seats in schemes.items():
         ways = ways_of(question, seats, scheme)
+        laid = () if ways is None else ways.platforms
+        for platform in (one for one, _ in seats if one not in laid):
+            found.fail(platform.members, _copies_failure(platform, question.training))
         if ways is not None:
             known = {platform.chip.id: trainers for platform, trainers in seats}
             rollout_s = rollout_seconds(question, ways)
@@ -144,6 +147,18 @@ def _unsold(instances: int, duration_s: float, quote: Quote | None) -> Iterator[
             why=f"{problem} ({BLOCKS}): it takes a reservation that AWS quotes",
             penalty="stands behind every fleet that is sold as listed, whatever it costs",
         )
+
+
+def _copies_failure(platform: Platform, run: TrainingDemand) -> Failure:
+    """No way of a node gives every copy a micro-batch: the batch has fewer than what cannot share one."""
+    return Failure(
+        stage="split",
+        distance=float(platform.devices),
+        reason=f"no legal split of its {platform.devices} devices gives each copy a micro-batch: a step holds "
+        f"{run.global_batch:,.0f}",
+        source="parallelism",
+        change="a shorter sequence (more of them a step), or a size with fewer devices",
+    )
 
 
 def _memory_failure(way: Way, short_bytes: float) -> Failure:
