@@ -182,6 +182,7 @@ def test_a_compressed_past_is_kept_beside_its_window(windowed: ModelSpec) -> Non
     )
     assert (window.bytes_per_token, window.window_tokens) == (512 * 2, 128)
     assert (growing.bytes_per_token, growing.window_tokens) == ((512 * 2 + 128 + 4) / 4, None)
+    assert (window.state_bytes, growing.state_bytes) == (0, 0)
     assert cache_bytes_per_token(shard(spec, Split()), element_bytes=2.0) == 13 * 512 * 2 / 4
 
 
