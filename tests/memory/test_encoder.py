@@ -57,6 +57,10 @@ def test_the_first_engine_samples_no_more_sequences_than_items() -> None:
     assert profiled_rows(facts, NEW, items=20, max_num_seqs=256, seeing=True) == 256
     assert profiled_rows(encoder_facts("mllama"), OLD, items=1, max_num_seqs=256, seeing=True) == 256
     assert profiled_rows(encoder_facts("unheard of"), OLD, items=1, max_num_seqs=256, seeing=True) == 256
+    two = replace(facts, tokens_per_item=2.0)  # an item of one token limits nothing, of two it does
+    assert profiled_rows(two, OLD, items=20, max_num_seqs=256, seeing=True) == 20
+    one = replace(facts, tokens_per_item=1.0)
+    assert profiled_rows(one, OLD, items=20, max_num_seqs=256, seeing=True) == 256
 
 
 @given(chunk=st.integers(1, 10**6), sequences=st.integers(1, 4096), size=st.integers(2, 20000))

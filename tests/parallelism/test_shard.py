@@ -263,3 +263,11 @@ def test_state_of_layers_without_heads_is_whole() -> None:
 def test_a_model_without_layers_is_one_stage() -> None:
     stage = fullest_stage(model_of(outer=(EMBED,)), 1)
     assert (stage.layer_counts, stage.outer_copies) == ((), (1.0,))
+
+
+def test_a_vocabulary_of_two_is_padded_and_one_that_is_not_cut_is_not() -> None:
+    """Vocabularies that are cut are padded to 64 rows; a score of one row stands whole."""
+    for rows, padded in ((2, 64), (1, 1)):
+        head = replace(HEAD, out_features=rows, tp_units=rows)
+        found = next(one for one in shard(model_of(DENSE, outer=(head,)), Split()).outer if one.name == "head")
+        assert float(found.rows_out) == padded
