@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 ANY_NEURON = "neuron"
 """The engine's name that leaves it to the pages which part of the Neuron SDK runs the model."""
+FULLEST = 0.8
+"""Share of the rate at which queues grow without end that a plan may use: our choice, as a predicted rate is uncertain
+and a queue's wait grows as 1 / (1 - share)."""
 LoadKind = Literal["closed", "rate", "offline", "static", "single"]
 
 

@@ -8,7 +8,7 @@ from chipwise.decide.advice import Cost, Latency, Option, PrecisionChoice, Scale
 from chipwise.decide.infrastructure import Site, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.other.answers import performance_object
-from chipwise.decide.serving.evaluate import FULLEST
+from chipwise.decide.question import FULLEST
 from chipwise.guide import grade
 from chipwise.units import CENT, Percentiles, finite, show_count, show_seconds, show_usd
 

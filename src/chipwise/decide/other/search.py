@@ -14,7 +14,7 @@ from chipwise.decide.other.deployment import OtherDeployment
 from chipwise.decide.other.served import Served
 from chipwise.decide.other.stands import cpu_stand, fed, stand_of
 from chipwise.decide.platforms import platforms_of
-from chipwise.decide.serving.evaluate import FULLEST
+from chipwise.decide.question import FULLEST
 from chipwise.perf.other.build import passes_of
 from chipwise.perf.other.load import Outcome, outcome
 from chipwise.units import show_seconds

@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.decide.pools.deployment import Crossing, Pool, PooledDeployment, Pools
 from chipwise.decide.pools.rows import REPLICAS, Decoder, Row, asked_of, decoding, numbers_of
-from chipwise.decide.serving.evaluate import FULLEST
+from chipwise.decide.question import FULLEST
 from chipwise.parallelism import Split, shard
 from chipwise.perf.disaggregated import Disaggregated, joined, predict_disaggregated, prefill_pool
 from chipwise.perf.spread import tpot_spread, ttft_quantile_s, ttft_spread

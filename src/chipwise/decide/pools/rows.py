@@ -9,7 +9,8 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.decide.platforms import platforms_of
-from chipwise.decide.serving.evaluate import FULLEST, UNITS, column, serving_input, size_layouts, split_of
+from chipwise.decide.question import FULLEST
+from chipwise.decide.serving.evaluate import UNITS, column, serving_input, size_layouts, split_of
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.parallelism import shard
 from chipwise.perf.disaggregated import DecodePool, Wires, answers_per_s, decode_pool

@@ -14,6 +14,7 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.decide.failures import Failure
+from chipwise.decide.question import FULLEST
 from chipwise.decide.serving.misses import memory_failure, nearest
 from chipwise.engines import spare_layers
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 UNITS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256.0])
 """Units of purchase tried."""
-FULLEST = 0.8
-"""Share of the rate at which queues grow without end that a plan may use: our choice, as a predicted rate is uncertain
-and a queue's wait grows as 1 / (1 - share)."""
 TINY_RATE = 1e-12
 
 
