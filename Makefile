@@ -45,8 +45,8 @@ check: lint  ## lint and the quick tests with branch coverage (under 6 minutes)
 	$(PYTEST) $(QUICK) --cov --cov-fail-under=0 --cov-report=term:skip-covered
 
 check-full: lint  ## everything: lint, all tests, coverage of 90 % and more, planted faults noticed
-	$(PYTEST) --cov --cov-report=term:skip-covered
 	$(BIN)/python -m mutation --sample 30
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 mutation: $(STAMP)  ## plant a seeded sample of faults in the arithmetic rooms: 80 % and more must be noticed (20 minutes)
 	$(BIN)/python -m mutation $(FAULTS)

@@ -40,9 +40,13 @@ def home() -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium. Absent: a skip, on CI a failure."""
+    """Debian's Chromium. Absent: a skip, on CI a failure.
+
+    It is closed with its module: Playwright keeps an event loop running in this thread while it is open, and
+    a test elsewhere that starts one of its own fails then.
+    """
     path = shutil.which("chromium")
     if path is None:
         reason = "no chromium on this machine: the journeys through the pages are not walked"
