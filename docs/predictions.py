@@ -168,7 +168,7 @@ def _term(answer: Any, term: Any, *, prompt: bool) -> tuple[str, float, str]:
 
 
 def _bound(answer: Any, term: Any) -> str:
-    from chipwise.perf.steps import BOUNDS
+    from chipwise.perf.costs import BOUNDS
 
     return BOUNDS[round(answer.at(term.bound))]
 

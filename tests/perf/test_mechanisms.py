@@ -12,8 +12,9 @@ from chipwise.model import ModelSpec
 from chipwise.parallelism import Split
 from chipwise.perf.hardware import FABRICS, Hardware
 from chipwise.perf.load import ServingInput, ServingLoad
-from chipwise.perf.machine import Site, machine_of
+from chipwise.perf.machine import machine_of
 from chipwise.perf.parameters import Parameters, parameters_for
+from chipwise.perf.rates import Site
 from chipwise.perf.serving import predict_serving, serving_terms
 from chipwise.perf.steady import Lengths
 from chipwise.perf.steps import StepLoad, step_terms

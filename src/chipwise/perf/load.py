@@ -11,8 +11,9 @@ import numpy as np
 from chipwise.errors import InputError
 from chipwise.parallelism import LayerShards, Number
 from chipwise.perf.hardware import Hardware
-from chipwise.perf.machine import Machine, Site, machine_of
+from chipwise.perf.machine import Machine, machine_of
 from chipwise.perf.parameters import Parameters
+from chipwise.perf.rates import Site
 from chipwise.perf.steady import Lengths, Limits, Speculation, Steady, acceptance_length, sequence_limit
 from chipwise.perf.work import Work, work_of
 
@@ -72,6 +73,8 @@ class ServingInput:
     acceptance: Number = 0.0
     draft_s: Number = 0.0
     """Seconds that drafting adds to a step."""
+    machine: Machine | None = None
+    """`machine_of(site_of(asked))` where many loads are asked of one site; None: worked out here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,21 @@ class Outcome:
     saturated: Number = 0.0
 
 
+def site_of(asked: ServingInput) -> Site:
+    """The part of a question that no load changes."""
+    work = asked.shards if isinstance(asked.shards, Work) else work_of(asked.shards)
+    return Site(
+        work=work,
+        hardware=asked.hardware,
+        parameters=asked.parameters,
+        weight_bytes=asked.weight_bytes,
+        kv_element_bytes=asked.kv_element_bytes,
+        eager=asked.eager,
+        compiled_sequences=asked.compiled_sequences * work.dp,
+        host_sampling=asked.host_sampling,
+    )
+
+
 def prepare(asked: ServingInput) -> Case:
     """Gather the work and find the limits.
 
@@ -154,18 +172,7 @@ def prepare(asked: ServingInput) -> Case:
             why="it is the share of prompt tokens found in the cache",
             fix="--prefix-hit 0.5",
         )
-    work = asked.shards if isinstance(asked.shards, Work) else work_of(asked.shards)
-    site = Site(
-        work=work,
-        hardware=asked.hardware,
-        parameters=asked.parameters,
-        weight_bytes=asked.weight_bytes,
-        kv_element_bytes=asked.kv_element_bytes,
-        eager=asked.eager,
-        compiled_sequences=asked.compiled_sequences * work.dp,
-        host_sampling=asked.host_sampling,
-    )
-    machine = machine_of(site)
+    machine = asked.machine or machine_of(site_of(asked))
     cached = load.isl * load.prefix_hit_fraction
     lengths = Lengths(
         isl=load.isl,

@@ -1,58 +1,20 @@
-"""Where a step runs: the work of a device, and its reachable rates worked out once for all steps."""
+"""Where a step runs: the work of a device, its reachable rates and what a step costs, worked out once for all steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from chipwise.parallelism import Number
-from chipwise.perf.collectives import all_reduce_s, all_to_all_s, send_s
-from chipwise.perf.hardware import FABRICS, Hardware
+from chipwise.perf.costs import Costs, costs_of
 from chipwise.perf.parameters import Parameters
+from chipwise.perf.rates import Rates, Site, rates_of
 from chipwise.perf.work import Work
 
 NARROW_BYTES = 0.75
 """A weight format of fewer bytes a parameter is narrow: its scales and small tiles are streamed less well."""
-UNREACHABLE_S_PER_BYTE = 1e30
-"""Stands for an infinite time a byte, so that no bytes take no time."""
-
-
-PROBE_BYTES = 1e9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
-    """A collective of a fixed group: seconds of nothing, and seconds a byte."""
-
-    latency_s: Number
-    s_per_byte: Number
-
-    def seconds(self, size_bytes: Number) -> Number:
-        """Seconds of `size_bytes`."""
-        return self.latency_s + self.s_per_byte * size_bytes
-
-
-NO_WIRE = Wire(latency_s=0.0, s_per_byte=0.0)
-"""Where no group is wide enough for the collective."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Sheet rates times the fractions reached, and the collectives of a layer."""
-
-    bytes_per_s: Number
-    cache_bytes_per_s: Number
-    attention_flops_per_s: Number
-    gemm_flops_per_s: Mapping[str, Number]
-    expert_flops_per_s: Mapping[str, Number]
-    expert_skew: Number
-    all_reduce: Wire
-    all_to_all: Wire
-    send: Wire
-    prefill_kernel_s: Number
-    decode_kernel_s: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +24,7 @@ class Machine:
     work: Work
     parameters: Parameters
     rates: Rates
+    costs: Costs
     weight_bytes: Mapping[str, Number]
     """Bytes a parameter counts for by weight format, scales included: more than it takes where streamed slower."""
     kv_element_bytes: Number
@@ -71,27 +34,16 @@ class Machine:
     """1: tokens are sampled on the host; 0: on the device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """What `machine_of` starts from."""
-
-    work: Work
-    hardware: Hardware
-    parameters: Parameters
-    weight_bytes: Mapping[str, Number]
-    kv_element_bytes: Number
-    eager: Number = 0.0
-    compiled_sequences: Number = 0.0
-    host_sampling: Number = 0.0
-
-
 def machine_of(site: Site) -> Machine:
-    """Work out the reachable rates of a site."""
+    """Work out the reachable rates of a site, and what a step costs there."""
+    rates = rates_of(site)
+    weight_bytes = {name: _counted_bytes(site, size) for name, size in site.weight_bytes.items()}
     return Machine(
         work=site.work,
         parameters=site.parameters,
-        rates=_rates(site),
-        weight_bytes={name: _counted_bytes(site, size) for name, size in site.weight_bytes.items()},
+        rates=rates,
+        costs=costs_of(site, rates, weight_bytes),
+        weight_bytes=weight_bytes,
         kv_element_bytes=site.kv_element_bytes,
         compiled_sequences=site.compiled_sequences,
         host_sampling=site.host_sampling,
@@ -100,82 +52,3 @@ def machine_of(site: Site) -> Machine:
 
 def _counted_bytes(site: Site, size: Number) -> Number:
     return size / np.where(np.asarray(size) < NARROW_BYTES, site.parameters.narrow_fraction, 1.0)
-
-
-def _rates(site: Site) -> Rates:
-    hardware, parameters = site.hardware, site.parameters
-    bandwidth = hardware.memory_bandwidth_bytes_per_s
-    eager = site.eager * parameters.eager_kernel_s
-    reachable = {name: _gemm_rate(site, name) for name in hardware.gemm_flops_per_s}
-    return Rates(
-        bytes_per_s=bandwidth * parameters.bandwidth_fraction,
-        cache_bytes_per_s=bandwidth * parameters.cache_bandwidth_fraction,
-        attention_flops_per_s=hardware.attention_flops_per_s * parameters.attention_compute_fraction,
-        gemm_flops_per_s={name: rate * parameters.compute_fraction for name, rate in reachable.items()},
-        expert_flops_per_s={name: rate * parameters.moe_compute_fraction for name, rate in reachable.items()},
-        expert_skew=np.where(np.asarray(site.work.ep) > 1, parameters.expert_imbalance, 1.0),
-        all_reduce=_all_reduce(site),
-        all_to_all=_all_to_all(site),
-        send=_send(site),
-        prefill_kernel_s=np.maximum(parameters.gap_s + parameters.prefill_kernel_s, eager),
-        decode_kernel_s=np.maximum(parameters.gap_s, eager),
-    )
-
-
-def _gemm_rate(site: Site, name: str) -> Number:
-    hardware = site.hardware
-    widened = np.where(hardware.widened.get(name, 0.0), site.parameters.widened_fraction, 1.0)
-    return hardware.gemm_flops_per_s[name] * widened
-
-
-def _wire(collective: Callable[[float], Number]) -> Wire:
-    """A collective is a latency and a slope: two sizes give both."""
-    nothing_s = collective(0.0)
-    slope = (collective(PROBE_BYTES) - nothing_s) / PROBE_BYTES
-    return Wire(latency_s=nothing_s, s_per_byte=np.minimum(slope, UNREACHABLE_S_PER_BYTE))
-
-
-def _all_reduce(site: Site) -> Wire:
-    def seconds(size_bytes: float) -> Number:
-        return all_reduce_s(
-            size_bytes=size_bytes, devices=site.work.tp, hardware=site.hardware, parameters=site.parameters
-        )
-
-    wire = _wire(seconds)
-    return Wire(latency_s=wire.latency_s, s_per_byte=wire.s_per_byte * _passages(site))
-
-
-def _passages(site: Site) -> Number:
-    """Bytes over the links of an all-reduce, against `2 (n - 1) / n` of a ring: a switch that reduces takes them once.
-
-    Source: Klenk et al., "An In-Network Architecture for Accelerating Shared-Memory Multiprocessor Collectives", 2020.
-    """
-    devices = np.maximum(np.asarray(site.work.tp, dtype=float), 2.0)
-    switched = site.hardware.fabric == FABRICS.index("nvswitch")
-    inside = switched & (devices <= site.hardware.node_devices)
-    once = devices / (2.0 * (devices - 1.0))
-    ring = site.parameters.ring_fraction
-    return np.where(inside, ring + (1.0 - ring) * once, 1.0)
-
-
-def _all_to_all(site: Site) -> Wire:
-    devices = site.work.tp * site.work.dp
-    if not np.any(np.asarray(site.work.dp) > 1):
-        return NO_WIRE
-
-    def seconds(size_bytes: float) -> Number:
-        return all_to_all_s(size_bytes=size_bytes, devices=devices, hardware=site.hardware, parameters=site.parameters)
-
-    return _wire(seconds)
-
-
-def _send(site: Site) -> Wire:
-    work = site.work
-    if not np.any(np.asarray(work.pp) > 1):
-        return NO_WIRE
-    across = np.where(work.tp * work.dp * work.cp * work.pp > site.hardware.node_devices, 1.0, 0.0)
-
-    def seconds(size_bytes: float) -> Number:
-        return send_s(size_bytes=size_bytes, across=across, hardware=site.hardware, parameters=site.parameters)
-
-    return _wire(seconds)

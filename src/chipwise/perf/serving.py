@@ -13,10 +13,11 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.compositions import COMPOSITIONS
+from chipwise.perf.costs import BOUNDS, OVERHEAD
 from chipwise.perf.load import Case, Outcome, ServingInput, ServingPrediction, prepare
 from chipwise.perf.phases import arrival_s, highest, isolated, own_prefill_s
 from chipwise.perf.steady import chunk_load, decode_load, prompt_chunks
-from chipwise.perf.steps import BOUNDS, OVERHEAD, StepLoad, step_terms
+from chipwise.perf.steps import StepLoad, step_terms
 from chipwise.perf.work import Work
 
 

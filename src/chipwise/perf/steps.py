@@ -14,12 +14,10 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf import operators as op
+from chipwise.perf.costs import BANDWIDTH, COMPUTE, OVERHEAD, Linear, Streams, present
 from chipwise.perf.machine import Machine
-from chipwise.perf.work import ExpertWork, GemmWork, LayerWork
+from chipwise.perf.work import ExpertWork, LayerWork
 
-COMPUTE, BANDWIDTH, COMMUNICATION, OVERHEAD = 0.0, 1.0, 2.0, 3.0
-BOUNDS = ("compute", "bandwidth", "communication", "overhead", "capacity")
-ACTIVATION_BYTES = 2.0
 EXACT = 0.5
 """`exact_fraction` above this: lengths and batches are computed as they come."""
 
@@ -59,28 +57,6 @@ class Term:
 
 def _of_roofline(operation: str, count: Number, roof: op.Roofline) -> Term:
     return Term(operation=operation, seconds=count * roof.seconds, roof=roof)
-
-
-def gemm_term(machine: Machine, gemm: GemmWork, *, count: Number, tokens: Number) -> Term:
-    """GEMMs of one part and format for `tokens` tokens on the device, `count` layers of them (0 without tokens)."""
-    roof = op.roofline(
-        flops=op.gemm_flops(tokens=tokens, params=gemm.params),
-        flops_per_s=machine.rates.gemm_flops_per_s[gemm.format],
-        size_bytes=op.gemm_bytes(
-            tokens=tokens,
-            params=gemm.params,
-            weight_bytes=machine.weight_bytes[gemm.format],
-            activations=gemm.activations,
-        ),
-        bytes_per_s=machine.rates.bytes_per_s,
-    )
-    return _of_roofline(gemm.operation, count, roof)
-
-
-def _present(tokens: Number) -> Number:
-    """1 where there are tokens, else 0: what has none is not launched."""
-    there = np.asarray(tokens) > 0
-    return 1.0 if there.all() else there.astype(float)
 
 
 def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
@@ -152,7 +128,7 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
         size_bytes=size,
         bytes_per_s=machine.rates.bytes_per_s,
     )
-    return _of_roofline("attention", layer.count * _present(tokens), roof)
+    return _of_roofline("attention", layer.count * present(tokens), roof)
 
 
 def _past_entries(layer: LayerWork, past: Number) -> Number:
@@ -204,19 +180,13 @@ def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) ->
 
 
 def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Number) -> Iterator[Term]:
-    present = _present(tokens)
-    for gemm in layer.gemms:
-        yield gemm_term(machine, gemm, count=layer.count * present, tokens=tokens)
+    """What does not grow with the tokens alone: experts, and attention."""
     if layer.experts is not None:
         yield expert_term(machine, layer, tokens=tokens * machine.work.dp)
     if not _nothing(load.prefill_tokens):
         yield prefill_attention_term(machine, layer, load)
     if not _nothing(load.decode_sequences):
         yield decode_attention_term(machine, layer, load)
-    elementwise = op.elementwise_bytes(tokens=tokens, hidden_size=machine.work.hidden_size)
-    yield Term(operation="norms", seconds=layer.count * elementwise / machine.rates.bytes_per_s, kind=BANDWIDTH)
-    yield _layer_overhead(machine, layer, load)
-    yield from _communication(machine, layer, tokens)
 
 
 def _nothing(carried: Number) -> bool:
@@ -231,48 +201,55 @@ def _with_prompts(load: StepLoad, there: Number, absent: Number) -> Number:
     return np.where(load.prefill_tokens > 0, there, absent)
 
 
-def _layer_overhead(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
-    rates = machine.rates
-    each = layer.kernels * _with_prompts(load, rates.prefill_kernel_s, rates.decode_kernel_s)
-    routing = machine.parameters.moe_layer_s if layer.experts is not None else 0.0
-    return Term(operation="launches", seconds=layer.count * (each + routing))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Carried:
+    """A step as one pipeline stage of one data-parallel rank sees it."""
+
+    cut: StepLoad
+    tokens: Number
+    sampled: Number
+    sequences: Number
 
 
-def _communication(machine: Machine, layer: LayerWork, tokens: Number) -> Iterator[Term]:
-    """All-reduces behind partial sums; with data-parallel attention the experts' tokens travel instead."""
-    work, rates = machine.work, machine.rates
-    size = tokens * work.hidden_size * ACTIVATION_BYTES
-    spread = np.asarray(work.dp) > 1
-    reduces = layer.all_reduces - (spread if layer.experts is not None else 0.0)
-    together = (np.asarray(work.tp) > 1) * layer.count * reduces
-    yield Term(operation="all-reduce", seconds=together * rates.all_reduce.seconds(size), kind=COMMUNICATION)
-    if layer.experts is not None and np.any(spread):
-        copies = np.minimum(layer.experts.per_token, work.tp * work.dp)
-        once = rates.all_to_all.seconds(size / work.tp * copies)
-        yield Term(operation="all-to-all", seconds=layer.count * spread * 2.0 * once, kind=COMMUNICATION)
+def _carried(machine: Machine, load: StepLoad) -> _Carried:
+    work = machine.work
+    cut = _micro_batch(load, work.pp)
+    return _Carried(
+        cut=cut,
+        tokens=(cut.prefill_tokens + cut.decode_sequences * cut.tokens_per_sequence) / work.dp,
+        sampled=(cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp,
+        sequences=(load.decode_sequences + load.prefill_sequences) / work.dp,
+    )
 
 
 def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
-    """Every operation of a step of one pipeline stage, then what the engine adds.
+    """Every operation of a step of one pipeline stage, then what the engine adds."""
+    costs, carried = machine.costs, _carried(machine, load)
+    yield from _stream_terms(costs.layers, carried.tokens)
+    for layer in machine.work.layers:
+        yield from _layer_terms(machine, layer, carried.cut, carried.tokens)
+    yield from (_linear_term(one, carried.tokens) for one in costs.linear)
+    yield Term(operation="launches", seconds=_with_prompts(load, *costs.launches_s))
+    yield from _stream_terms(costs.head, carried.sampled)
+    yield _sampling_term(machine, carried.cut, carried.sampled)
+    yield Term(operation="engine", seconds=_engine_s(machine, load, carried.sequences))
 
-    Raises:
-        KeyError: a weight format of the model is not in `weight_bytes` or `gemm_flops_per_s`.
-    """
-    work, parameters = machine.work, machine.parameters
-    cut = _micro_batch(load, work.pp)
-    rank_tokens = (cut.prefill_tokens + cut.decode_sequences * cut.tokens_per_sequence) / work.dp
-    for layer in work.layers:
-        yield from _layer_terms(machine, layer, cut, rank_tokens)
-    sampled = (cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp
-    for gemm in work.head:
-        yield gemm_term(machine, gemm, count=_present(sampled) / work.pp, tokens=sampled)
-    yield _sampling_term(machine, cut, sampled)
-    if np.any(np.asarray(work.pp) > 1):
-        yield _pipeline_send(machine, rank_tokens)
-    sequences = (load.decode_sequences + load.prefill_sequences) / work.dp
+
+def _stream_terms(streams: Streams, tokens: Number) -> Iterator[Term]:
+    roof = streams.roof(tokens)
+    for place, operation in enumerate(streams.operations):
+        one = op.Roofline(compute_s=np.asarray(roof.compute_s)[place], bandwidth_s=np.asarray(roof.bandwidth_s)[place])
+        yield _of_roofline(operation, 1.0, one)
+
+
+def _linear_term(one: Linear, tokens: Number) -> Term:
+    return Term(operation=one.operation, seconds=one.fixed_s + one.token_s * tokens, kind=one.kind)
+
+
+def _engine_s(machine: Machine, load: StepLoad, sequences: Number) -> Number:
+    parameters = machine.parameters
     prefill = _with_prompts(load, parameters.prefill_step_s, 0.0)
-    overhead = (parameters.step_s + prefill + parameters.sequence_s * sequences) / work.pp
-    yield Term(operation="engine", seconds=overhead)
+    return (parameters.step_s + prefill + parameters.sequence_s * sequences) / machine.work.pp
 
 
 def _sampling_term(machine: Machine, cut: StepLoad, sampled: Number) -> Term:
@@ -289,12 +266,6 @@ def _sampling_term(machine: Machine, cut: StepLoad, sampled: Number) -> Term:
             sample_s=parameters.host_sample_s,
         )
     return Term(operation="sampling", seconds=seconds / work.pp, kind=BANDWIDTH)
-
-
-def _pipeline_send(machine: Machine, tokens: Number) -> Term:
-    work = machine.work
-    once = machine.rates.send.seconds(tokens * work.hidden_size * ACTIVATION_BYTES / work.tp)
-    return Term(operation="pipeline send", seconds=(np.asarray(work.pp) > 1) * once, kind=COMMUNICATION)
 
 
 def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
@@ -314,8 +285,12 @@ def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
 
 
 def step_s(machine: Machine, load: StepLoad) -> Number:
-    """Seconds until a step's tokens have passed every stage."""
-    total: Number = 0.0
-    for term in step_terms(machine, load):
-        total = total + term.seconds
-    return total * machine.work.pp
+    """Seconds until a step's tokens have passed every stage: the sum of `step_terms`, times the stages."""
+    costs, carried = machine.costs, _carried(machine, load)
+    total = costs.layers.seconds(carried.tokens) + costs.head.seconds(carried.sampled)
+    for layer in machine.work.layers:
+        for term in _layer_terms(machine, layer, carried.cut, carried.tokens):
+            total = total + term.seconds
+    total = total + _with_prompts(load, *costs.launches_s) + (costs.fixed_s + costs.token_s * carried.tokens)
+    total = total + _sampling_term(machine, carried.cut, carried.sampled).seconds
+    return (total + _engine_s(machine, load, carried.sequences)) * machine.work.pp

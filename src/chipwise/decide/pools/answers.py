@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.decide.serving.holding import hold, memory_object
+from chipwise.perf.costs import BOUNDS
 from chipwise.perf.ranges import range_of
 from chipwise.perf.serving import bound_by, predict_serving, serving_terms
-from chipwise.perf.steps import BOUNDS
 from chipwise.units import finite
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from chipwise.capacity import Packing, pack
 from chipwise.decide.platforms import platforms_of
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.evaluate import UNITS, column, serving_input, size_layouts, split_of
+from chipwise.decide.serving.evaluate import UNITS, load_of, size_layouts
+from chipwise.decide.serving.laid import column, laid_out
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
-from chipwise.parallelism import shard
 from chipwise.perf.disaggregated import DecodePool, Wires, answers_per_s, decode_pool
 from chipwise.perf.load import ServingPrediction
 from chipwise.perf.spread import tpot_quantile_s
@@ -79,7 +79,7 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
         layouts += [layout for seat in alike for layout in spanning_layouts(seat, model)]
     if not layouts:
         return []
-    memory = size_layouts(shard(model, split_of(layouts)), layouts, question.serving)
+    memory = size_layouts(laid_out(model, tuple(layouts)), question.serving)
     short, pools = (
         np.broadcast_to(values, (len(layouts), 1))[:, 0] for values in (memory.shortfall_bytes, memory.kv_pool_bytes)
     )
@@ -110,9 +110,8 @@ def _row(
 
 def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Floats) -> ServingInput:
     """What perf is asked about rows with `replicas` (rows by columns, or one row of columns) copies."""
-    layouts = [row.layout for row in rows]
-    pool_bytes = column([row.pool_bytes for row in rows])
-    return serving_input(shard(model, split_of(layouts)), layouts, pool_bytes, demand, replicas)
+    laid = laid_out(model, tuple(row.layout for row in rows))
+    return laid.asked(load_of(demand), pool_bytes=column(row.pool_bytes for row in rows), replicas=replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

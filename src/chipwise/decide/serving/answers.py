@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.decide.serving.evaluate import load_of
+from chipwise.perf.costs import BOUNDS
 from chipwise.perf.load import ServingInput, ServingPrediction
 from chipwise.perf.ranges import range_of
 from chipwise.perf.serving import bound_by
-from chipwise.perf.steps import BOUNDS
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
 from chipwise.units import finite
 

@@ -7,24 +7,20 @@ bars decide the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.capacity import Packing, pack
+from chipwise.capacity import Packing
 from chipwise.decide.failures import Failure
 from chipwise.decide.question import FULLEST
+from chipwise.decide.serving.laid import laid_out
 from chipwise.decide.serving.misses import memory_failure, nearest
-from chipwise.engines import spare_layers
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
-from chipwise.parallelism import Split, shard
-from chipwise.perf.hardware import stack
-from chipwise.perf.load import ServingInput, ServingLoad, ServingPrediction
-from chipwise.perf.parameters import stack_parameters
+from chipwise.perf.load import ServingLoad, ServingPrediction
 from chipwise.perf.serving import predict_serving
 from chipwise.perf.spread import tpot_quantile_s, ttft_quantile_s
-from chipwise.precision import bytes_per_param, kv_bytes_per_element
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from chipwise.decide.question import Demand
+    from chipwise.decide.serving.laid import Laid
     from chipwise.decide.serving.seats import Layout
     from chipwise.model import ModelSpec
-    from chipwise.parallelism import LayerShards
-    from chipwise.perf.hardware import Hardware
-    from chipwise.perf.parameters import Parameters
     from chipwise.precision import PrecisionOption
 
     Floats = NDArray[np.float64]
@@ -63,11 +57,6 @@ class Evaluated:
     miss: Floats
 
 
-def column(values: Sequence[float]) -> Floats:
-    """One value a row."""
-    return np.array(values, dtype=float)[:, None]
-
-
 def element(values: Floats | float, row: int, at: int) -> float:
     """One of values that broadcast over rows and columns.
 
@@ -78,33 +67,24 @@ def element(values: Floats | float, row: int, at: int) -> float:
     return float(found[row if found.shape[0] > 1 else 0, at if found.shape[1] > 1 else 0])
 
 
-def split_of(layouts: Sequence[Layout]) -> Split:
-    """The splits of all layouts as one whose degrees are columns."""
-    names = ("tp", "pp", "ep", "dp", "cp")
-    degrees = {name: column([float(getattr(one.split, name)) for one in layouts]) for name in names}
-    return Split(**degrees, spare_layers=spare_layers(layouts[0].seat.engine))
-
-
-def size_layouts(
-    shards: LayerShards, layouts: Sequence[Layout], demand: Demand, concurrency: Floats | float = 1.0
-) -> PoolAnswer:
-    """The memory of every layout with room for `concurrency` requests of the full context; one engine for all."""
-    engine = layouts[0].seat.engine
+def size_layouts(laid: Laid, demand: Demand, concurrency: Floats | float = 1.0) -> PoolAnswer:
+    """The memory of every layout with room for `concurrency` requests of the full context."""
+    seat = laid.layouts[0].seat
     return size_pool(
         ServingMemoryInput(
-            shards=shards,
-            capacity_bytes=column([one.seat.platform.device_memory_bytes for one in layouts]),
-            utilization=column([one.seat.limits.utilization for one in layouts]),
+            shards=laid.shards,
+            capacity_bytes=laid.capacity_bytes,
+            utilization=laid.utilization,
             context_tokens=demand.context_tokens,
             concurrency=concurrency,
-            chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
-            whole_prompts=layouts[0].seat.limits.whole_prompts,
-            max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
-            graph_max_batch=column([one.seat.limits.graph_max_batch for one in layouts]),
-            nvlink=column([float(one.seat.fast_link) for one in layouts]) > 0,
-            engine=engine.name,
-            kv_format=layouts[0].seat.limits.kv_format,
-            engine_version=engine.asked_version or engine.version,
+            chunk_tokens=laid.chunk_tokens,
+            whole_prompts=seat.limits.whole_prompts,
+            max_num_seqs=laid.max_num_seqs,
+            graph_max_batch=laid.graph_max_batch,
+            nvlink=laid.nvlink,
+            engine=seat.engine.name,
+            kv_format=seat.limits.kv_format,
+            engine_version=seat.engine.asked_version or seat.engine.version,
         )
     )
 
@@ -118,52 +98,6 @@ def load_of(demand: Demand) -> ServingLoad:
         concurrency=demand.users,
         rate_per_s=demand.rate_per_s,
         batch=demand.users,
-    )
-
-
-def _tall(stacked: Hardware | Parameters, rows: list[int]) -> dict[str, Any]:
-    """Every array field at `rows` as a column, in mappings too."""
-    values = {name: getattr(stacked, name) for name in stacked.__dataclass_fields__}
-    return {
-        name: {key: one[rows, None] for key, one in value.items()} if isinstance(value, dict) else value[rows, None]
-        for name, value in values.items()
-    }
-
-
-def _machines(layouts: Sequence[Layout]) -> tuple[Hardware, Parameters]:
-    """What every layout stands on, a row each: the few seats are stacked once, and rows pick among them."""
-    places: dict[int, int] = {}
-    rows = [places.setdefault(id(one.seat), len(places)) for one in layouts]
-    seats = {id(one.seat): one.seat for one in layouts}
-    hardware = stack([seats[key].hardware for key in places])
-    parameters = stack_parameters([seats[key].parameters for key in places])
-    return replace(hardware, **_tall(hardware, rows)), replace(parameters, **_tall(parameters, rows))
-
-
-def serving_input(
-    shards: LayerShards, layouts: Sequence[Layout], pool_bytes: Floats, demand: Demand, replicas: Floats
-) -> ServingInput:
-    """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load.
-
-    Args:
-        shards: the model over the splits of the layouts.
-        layouts: one a row.
-        pool_bytes: what the engine of each takes for the cache, a column.
-        demand: the load.
-        replicas: copies.
-    """
-    hardware, parameters = _machines(layouts)
-    return ServingInput(
-        shards=shards,
-        hardware=hardware,
-        parameters=parameters,
-        weight_bytes={name: bytes_per_param(name) for name in hardware.gemm_flops_per_s},
-        kv_element_bytes=kv_bytes_per_element(layouts[0].seat.limits.kv_format),
-        kv_pool_bytes=pool_bytes,
-        max_num_seqs=column([one.seat.limits.max_num_seqs for one in layouts]),
-        chunk_tokens=column([one.seat.limits.chunk_tokens for one in layouts]),
-        load=load_of(demand),
-        replicas=replicas,
     )
 
 
@@ -199,46 +133,32 @@ def evaluate(
         The layouts that hold it, evaluated (None where none does); of the others on each platform the one that lacked
         least.
     """
-    shards = shard(model, split_of(layouts))
-    memory = size_layouts(shards, layouts, demand)
+    laid = laid_out(model, tuple(layouts))
+    memory = size_layouts(laid, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
     lacking = [place for place, lack in enumerate(short) if lack > 0]
     refused = [
         (layouts[place], memory_failure(layouts[place], option, float(short[place])))
         for place in nearest([(layouts[one], short[one] * layouts[one].devices, one) for one in lacking])
     ]
-    held = [one for one, lack in zip(layouts, short, strict=True) if lack <= 0]
+    held = tuple(one for one, lack in zip(layouts, short, strict=True) if lack <= 0)
     if not held:
         return None, refused
-    if lacking:
-        shards = shard(model, split_of(held))
     pool_bytes = np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0]
-    return _predict(option, (shards, held), pool_bytes, demand), refused
+    return _predict(option, laid_out(model, held), pool_bytes, demand), refused
 
 
-def _packed(layout: Layout) -> Packing:
-    return pack(
-        devices_per_replica=layout.devices,
-        devices_per_instance=layout.seat.platform.devices,
-        most_replicas=layout.most_replicas,
-    )
-
-
-def _predict(
-    option: PrecisionOption, laid: tuple[LayerShards, Sequence[Layout]], pool_bytes: Floats, demand: Demand
-) -> Evaluated:
-    shards, layouts = laid
-    packings = [_packed(one) for one in layouts]
-    units = units_tried(demand, min(one.replicas_per_unit for one in packings))
-    replicas = column([float(one.replicas_per_unit) for one in packings]) * units[None, :]
-    prediction = predict_serving(serving_input(shards, layouts, pool_bytes, demand, replicas))
+def _predict(option: PrecisionOption, laid: Laid, pool_bytes: Floats, demand: Demand) -> Evaluated:
+    units = units_tried(demand, int(laid.replicas_per_unit.min()))
+    replicas = laid.replicas_per_unit * units[None, :]
+    prediction = predict_serving(laid.asked(load_of(demand), pool_bytes=pool_bytes, replicas=replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         ttft = np.broadcast_to(ttft_quantile_s(prediction, quantile=0.99), replicas.shape)
     tpot = np.broadcast_to(tpot_quantile_s(prediction, quantile=0.99, steps=demand.osl_tokens - 1.0), replicas.shape)
     return Evaluated(
         option=option,
-        layouts=layouts,
-        packings=packings,
+        layouts=laid.layouts,
+        packings=laid.packings,
         units=units,
         prediction=prediction,
         ttft_p99_s=ttft,

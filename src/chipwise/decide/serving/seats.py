@@ -61,9 +61,12 @@ class EngineLimits:
     acceptance: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seat:
-    """A platform under one precision: what it multiplies in, its rates, its engine and how that is set."""
+    """A platform under one precision: what it multiplies in, its rates, its engine and how that is set.
+
+    Seats and layouts are remembered, and equal only to themselves: they are keys of what is worked out of them.
+    """
 
     platform: Platform
     backing: Backing
@@ -91,7 +94,7 @@ class Seat:
         return self.backing.notes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
     """One replica's layout on a seat; at most `most_replicas` of them on an instance, None: as many as it holds."""
 
@@ -234,7 +237,8 @@ def limits_of(backing: Backing, platform: Platform) -> EngineLimits | Refusal:
     )
 
 
-def layouts_of(seat: Seat, model: ModelSpec) -> list[Layout]:
+@lru_cache(maxsize=SEATS_KEPT)
+def layouts_of(seat: Seat, model: ModelSpec) -> tuple[Layout, ...]:
     """Layouts of one replica inside a node of the seat, of those its engine documents.
 
     An instance cut into slices is tried with some of them taken too: the others are for other tenants.
@@ -244,18 +248,19 @@ def layouts_of(seat: Seat, model: ModelSpec) -> list[Layout]:
     splits = single_node_splits(model, seat.platform.most_tp, stages=not switched)
     legal = [Layout(seat=seat, split=split) for split in splits if documented(seat.backing, split)]
     if seat.platform.profile is None:
-        return legal
-    return [replace(one, most_replicas=taken) for one in legal for taken in slices_taken(seat.platform)]
+        return tuple(legal)
+    return tuple(replace(one, most_replicas=taken) for one in legal for taken in slices_taken(seat.platform))
 
 
-def shorter_chunks(seat: Seat) -> list[Seat]:
+@lru_cache(maxsize=SEATS_KEPT)
+def shorter_chunks(seat: Seat) -> tuple[Seat, ...]:
     """The seat with each shorter prefill chunk worth trying: prompts take more steps, and each holds answers up less.
 
     Source: Agrawal et al., "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve", 2024,
     arXiv:2403.02310, section 4.3.
     """
     sizes = [size for size in CHUNKS if seat.limits.chunked and size < seat.limits.chunk_tokens]
-    return [replace(seat, limits=replace(seat.limits, chunk_tokens=size)) for size in sizes]
+    return tuple(replace(seat, limits=replace(seat.limits, chunk_tokens=size)) for size in sizes)
 
 
 def slices_taken(platform: Platform) -> list[int]:
@@ -267,12 +272,13 @@ def slices_taken(platform: Platform) -> list[int]:
     return sorted({*powers(each), *(each * chips for chips in powers(platform.devices // each)), platform.devices})
 
 
-def spanning_layouts(seat: Seat, model: ModelSpec) -> list[Layout]:
+@lru_cache(maxsize=SEATS_KEPT)
+def spanning_layouts(seat: Seat, model: ModelSpec) -> tuple[Layout, ...]:
     """Layouts of one replica over several nodes, where the seat has a network for that."""
     if not seat.platform.networked:
-        return []
+        return ()
     splits = multi_node_splits(model, seat.platform.devices)
-    return [Layout(seat=seat, split=split) for split in splits if documented(seat.backing, split)]
+    return tuple(Layout(seat=seat, split=split) for split in splits if documented(seat.backing, split))
 
 
 def documented(backing: Backing, split: Split) -> bool:

@@ -10,12 +10,12 @@ import numpy as np
 
 from chipwise.decide.failures import refusal_failure
 from chipwise.decide.serving.deployment import smallest_units
-from chipwise.decide.serving.evaluate import column, element, evaluate, size_layouts, split_of
+from chipwise.decide.serving.evaluate import element, evaluate, size_layouts
+from chipwise.decide.serving.laid import column, laid_out
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.search import below_floor, by_engine, precisions_of
 from chipwise.decide.serving.seats import Layout, at_precision, documented, seats_of
 from chipwise.decide.serving.splits import single_node_splits
-from chipwise.parallelism import shard
 from chipwise.precision import format_facts
 
 if TYPE_CHECKING:
@@ -173,15 +173,12 @@ def _device_bytes(question: Question, model: ModelSpec, evaluated: Evaluated) ->
         at_once(demand, replicas=float(evaluated.units[at]), running=float(one))
         for at, one in zip(columns, running, strict=True)
     ]
-    layouts = [
-        replace(one, seat=replace(one.seat, limits=replace(one.seat.limits, max_num_seqs=count)))
-        for one, count in zip(evaluated.layouts, counts, strict=True)
-    ]
-    shards = shard(model, split_of(layouts))
+    laid = laid_out(model, tuple(evaluated.layouts))
+    laid = replace(laid, max_num_seqs=column(counts))
     usual = replace(demand, context_tokens=demand.isl_tokens + demand.osl_tokens)
     held = (
-        size_layouts(shards, layouts, usual, column([float(count) for count in counts])),
-        size_layouts(shards, layouts, demand),
+        size_layouts(laid, usual, column(counts)),
+        size_layouts(laid, demand),
     )
     totals = (sum(size for name, size in one.budget.terms().items() if name != "reserved_bytes") for one in held)
     largest: Sequence[float] = np.maximum(*(np.broadcast_to(total, (shape[0], 1))[:, 0] for total in totals))

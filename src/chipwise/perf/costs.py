@@ -1,0 +1,200 @@
+"""What a step costs on a site, worked out once for all steps: every operation that grows with its tokens alone.
+
+Matrices are stacked: element `g` of axis 0 is one part of the model in one format, all its layers counted, and a step
+of any number of tokens is a few array operations for all of them. What else grows evenly with the tokens (norms,
+collectives) is an intercept and a slope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.parallelism import Number
+from chipwise.perf import operators as op
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from chipwise.perf.rates import Rates, Site
+    from chipwise.perf.work import GemmWork
+
+    Floats = NDArray[np.float64]
+
+COMPUTE, BANDWIDTH, COMMUNICATION, OVERHEAD = 0.0, 1.0, 2.0, 3.0
+BOUNDS = ("compute", "bandwidth", "communication", "overhead", "capacity")
+ACTIVATION_BYTES = 2.0
+
+
+def present(tokens: Number) -> Number:
+    """1 where there are tokens, else 0: what has none is not launched."""
+    there = np.asarray(tokens) > 0
+    return 1.0 if there.all() else there.astype(float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """Matrices that the same tokens pass, stacked along axis 0: `max(tokens * compute, weights + tokens * moved)`.
+
+    `compute_s` and `moved_s` are seconds a token, `weights_s` seconds of reading the weights once.
+    """
+
+    operations: tuple[str, ...]
+    compute_s: Floats
+    weights_s: Floats
+    moved_s: Floats
+
+    def roof(self, tokens: Number) -> op.Roofline:
+        """Both sides for `tokens` tokens on the device; where there are none, nothing is read."""
+        tokens = np.asarray(tokens)
+        fixed = _lifted(self.weights_s, tokens.ndim) * present(tokens)
+        return op.Roofline(
+            compute_s=tokens * _lifted(self.compute_s, tokens.ndim),
+            bandwidth_s=fixed + tokens * _lifted(self.moved_s, tokens.ndim),
+        )
+
+    def seconds(self, tokens: Number) -> Number:
+        """All of them, one after the other."""
+        found: Number = np.sum(self.roof(tokens).seconds, axis=0)
+        return found
+
+
+def _lifted(stack: Floats, dimensions: int) -> Floats:
+    """The stack with room for `dimensions` axes behind axis 0."""
+    more = dimensions + 1 - stack.ndim
+    return stack if more <= 0 else stack.reshape(stack.shape[:1] + (1,) * more + stack.shape[1:])
+
+
+def stacked(values: Sequence[Number]) -> Floats:
+    """Values that broadcast, one an element of axis 0.
+
+    >>> stacked([1.0, np.array([2.0, 3.0])]).tolist()
+    [[1.0, 1.0], [2.0, 3.0]]
+    """
+    found = np.empty((len(values), *np.broadcast_shapes(*map(np.shape, values))))
+    for place, value in enumerate(values):
+        found[place] = value
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """An operation of all layers that takes `fixed_s` and `token_s` for each token on the device."""
+
+    operation: str
+    kind: float
+    fixed_s: Number
+    token_s: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What the steps of one site cost, per pipeline stage.
+
+    `head` sees sampled tokens only. `launches_s` is a step that carries prompts, then one that does not.
+    """
+
+    layers: Streams
+    head: Streams
+    linear: tuple[Linear, ...]
+    launches_s: tuple[Number, Number]
+    fixed_s: Number
+    """The sum over `linear`."""
+    token_s: Number
+
+
+def costs_of(site: Site, rates: Rates, weight_bytes: Mapping[str, Number]) -> Costs:
+    """Gather what a step of `site` costs.
+
+    Args:
+        site: the work of a device.
+        rates: what it reaches.
+        weight_bytes: bytes a parameter counts for, by format.
+
+    Raises:
+        KeyError: a weight format of the model has no rate or no size.
+    """
+    work = site.work
+    linear = tuple(_linear(site, rates))
+    return Costs(
+        layers=_streams([(gemm, layer.count) for layer in work.layers for gemm in layer.gemms], rates, weight_bytes),
+        head=_streams([(gemm, 1.0 / work.pp) for gemm in work.head], rates, weight_bytes),
+        linear=linear,
+        launches_s=(_launches(site, rates.prefill_kernel_s), _launches(site, rates.decode_kernel_s)),
+        fixed_s=sum((one.fixed_s for one in linear), start=0.0),
+        token_s=sum((one.token_s for one in linear), start=0.0),
+    )
+
+
+def _streams(counted: Sequence[tuple[GemmWork, Number]], rates: Rates, weight_bytes: Mapping[str, Number]) -> Streams:
+    """GEMMs with how many layers have them."""
+    return Streams(
+        operations=tuple(gemm.operation for gemm, _ in counted),
+        compute_s=stacked(
+            [
+                op.gemm_flops(tokens=1.0, params=gemm.params) * count / rates.gemm_flops_per_s[gemm.format]
+                for gemm, count in counted
+            ]
+        ),
+        weights_s=stacked(
+            [gemm.params * weight_bytes[gemm.format] * count / rates.bytes_per_s for gemm, count in counted]
+        ),
+        moved_s=stacked([ACTIVATION_BYTES * gemm.activations * count / rates.bytes_per_s for gemm, count in counted]),
+    )
+
+
+def _launches(site: Site, kernel_s: Number) -> Number:
+    """Kernels of all layers, and what routing adds where a layer routes."""
+    total: Number = 0.0
+    for layer in site.work.layers:
+        routing = site.parameters.moe_layer_s if layer.experts is not None else 0.0
+        total = total + layer.count * (layer.kernels * kernel_s + routing)
+    return total
+
+
+def _linear(site: Site, rates: Rates) -> Iterator[Linear]:
+    """Norms, then collectives: all-reduces behind partial sums; with data-parallel attention experts' tokens travel."""
+    work = site.work
+    token_bytes = work.hidden_size * ACTIVATION_BYTES
+    layers: Number = sum((layer.count for layer in work.layers), start=0.0)
+    once = op.elementwise_bytes(tokens=1.0, hidden_size=work.hidden_size) / rates.bytes_per_s
+    yield Linear(operation="norms", kind=BANDWIDTH, fixed_s=0.0, token_s=layers * once)
+    spread = np.asarray(work.dp) > 1
+    reduces: Number = 0.0
+    for layer in work.layers:
+        reduces = reduces + layer.count * (layer.all_reduces - (spread if layer.experts is not None else 0.0))
+    reduces = reduces * (np.asarray(work.tp) > 1)
+    yield Linear(
+        operation="all-reduce",
+        kind=COMMUNICATION,
+        fixed_s=reduces * rates.all_reduce.latency_s,
+        token_s=reduces * rates.all_reduce.s_per_byte * token_bytes,
+    )
+    if np.any(spread):
+        yield from _all_to_alls(site, rates, token_bytes)
+    if np.any(np.asarray(work.pp) > 1):
+        several = np.asarray(work.pp) > 1
+        yield Linear(
+            operation="pipeline send",
+            kind=COMMUNICATION,
+            fixed_s=several * rates.send.latency_s,
+            token_s=several * rates.send.s_per_byte * token_bytes / work.tp,
+        )
+
+
+def _all_to_alls(site: Site, rates: Rates, token_bytes: float) -> Iterator[Linear]:
+    work = site.work
+    for layer in work.layers:
+        if layer.experts is None:
+            continue
+        copies = np.minimum(layer.experts.per_token, work.tp * work.dp)
+        times = layer.count * (np.asarray(work.dp) > 1) * 2.0
+        yield Linear(
+            operation="all-to-all",
+            kind=COMMUNICATION,
+            fixed_s=times * rates.all_to_all.latency_s,
+            token_s=times * rates.all_to_all.s_per_byte * token_bytes / work.tp * copies,
+        )
