@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.load import Case, Outcome
+from chipwise.perf.operators import TINIEST
 from chipwise.perf.phases import (
     SATURATION,
     TINY_S,
@@ -20,12 +22,19 @@ from chipwise.perf.phases import (
     steady_of,
 )
 from chipwise.perf.short_runs import drain_s, whole_run_rate, with_ends
-from chipwise.perf.steady import RATE_ROUNDS, ROUNDS, Steady, decode_step_s, prefill_alone_s
+from chipwise.perf.steady import ROUNDS, Steady, decode_step_s, prefill_alone_s
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 FEWEST = 1e-3
 """Fewest sequences that a steady state is asked for: nothing decodes where answers are one token long."""
 LOWEST = 10.0
 """A rate's batch is sought from 2 to the minus this."""
+RATE_ROUNDS, RATE_SECTIONS = 2, 10
+"""Each round cuts the bracket of a rate's batch into so many sections, all worked out at once."""
 
 
 def single(case: Case) -> Outcome:
@@ -155,14 +164,27 @@ def offline(case: Case) -> Outcome:
 
 
 def _balanced(case: Case, best: Steady, wanted: Number) -> Steady:
-    """The batch at which as many leave as come, by bisection of its logarithm."""
-    high = np.log2(np.maximum(case.limits.sequences, 1.0))
-    low = np.zeros_like(best.tpot_s) - LOWEST
+    """The batch at which as many leave as come: bracketed twice in equal steps of its logarithm, then interpolated."""
+    most = np.log2(np.maximum(case.limits.sequences, 1.0))
+    shape = np.broadcast_shapes(np.shape(best.tpot_s), np.shape(wanted), np.shape(most))
+    ends = np.stack([np.full(shape, -LOWEST), np.broadcast_to(most, shape)])
+    rates = ends
     for _ in range(RATE_ROUNDS):
-        middle = (low + high) / 2.0
-        enough = steady_of(case, 2.0**middle).requests_per_s >= wanted
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return steady_of(case, 2.0 ** ((low + high) / 2.0))
+        ends, rates = _bracket(case, ends, wanted)
+    apart = np.maximum(np.log(rates[1]) - np.log(rates[0]), TINIEST)
+    share = np.clip((np.log(np.maximum(wanted, TINIEST)) - np.log(rates[0])) / apart, 0.0, 1.0)
+    return steady_of(case, 2.0 ** (ends[0] + share * (ends[1] - ends[0])))
+
+
+def _bracket(case: Case, ends: Floats, wanted: Number) -> tuple[Floats, Floats]:
+    """The first of `RATE_SECTIONS` equal sections whose upper end serves `wanted`: its ends, and what each serves."""
+    steps = np.linspace(0.0, 1.0, RATE_SECTIONS + 1).reshape(-1, *(1,) * (ends.ndim - 1))
+    points = ends[0] + steps * (ends[1] - ends[0])
+    rates = np.broadcast_to(steady_of(case, 2.0**points).requests_per_s, points.shape)
+    enough = rates >= wanted
+    first = np.where(enough.any(axis=0), np.argmax(enough, axis=0), RATE_SECTIONS)
+    places = np.stack([np.maximum(first, 1) - 1, np.maximum(first, 1)])
+    return np.take_along_axis(points, places, axis=0), np.take_along_axis(rates, places, axis=0)
 
 
 def _arrivals(case: Case, best: Steady) -> Outcome:

@@ -31,8 +31,7 @@ ACTIVATION_BYTES = 2.0
 
 def present(tokens: Number) -> Number:
     """1 where there are tokens, else 0: what has none is not launched."""
-    there = np.asarray(tokens) > 0
-    return 1.0 if there.all() else there.astype(float)
+    return np.greater(tokens, 0) * 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +47,25 @@ class Streams:
     moved_s: Floats
 
     def roof(self, tokens: Number) -> op.Roofline:
-        """Both sides for `tokens` tokens on the device; where there are none, nothing is read."""
-        tokens = np.asarray(tokens)
-        fixed = _lifted(self.weights_s, tokens.ndim) * present(tokens)
+        """Both sides of each where there are `tokens` tokens on the device; where there are none, it does not run."""
+        dimensions = np.ndim(tokens)
         return op.Roofline(
-            compute_s=tokens * _lifted(self.compute_s, tokens.ndim),
-            bandwidth_s=fixed + tokens * _lifted(self.moved_s, tokens.ndim),
+            compute_s=tokens * lifted(self.compute_s, dimensions),
+            bandwidth_s=lifted(self.weights_s, dimensions) + tokens * lifted(self.moved_s, dimensions),
         )
 
     def seconds(self, tokens: Number) -> Number:
         """All of them, one after the other."""
-        found: Number = np.sum(self.roof(tokens).seconds, axis=0)
+        found: Number = np.add.reduce(self.roof(tokens).seconds) * present(tokens)
         return found
 
 
-def _lifted(stack: Floats, dimensions: int) -> Floats:
-    """The stack with room for `dimensions` axes behind axis 0."""
+def lifted(stack: Floats, dimensions: int) -> Floats:
+    """The stack with at least `dimensions` axes behind axis 0.
+
+    >>> lifted(np.array([1.0, 2.0]), 2).shape
+    (2, 1, 1)
+    """
     more = dimensions + 1 - stack.ndim
     return stack if more <= 0 else stack.reshape(stack.shape[:1] + (1,) * more + stack.shape[1:])
 

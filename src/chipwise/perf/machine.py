@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.costs import Costs, costs_of
-from chipwise.perf.parameters import Parameters
+from chipwise.perf.parameters import NAMES, Parameters
 from chipwise.perf.rates import Rates, Site, rates_of
 from chipwise.perf.work import Work
 
@@ -32,22 +32,36 @@ class Machine:
     """Sequences that a decode step of a replica computes at least: the batch of a compiled graph, else 0."""
     host_sampling: Number
     """1: tokens are sampled on the host; 0: on the device."""
+    dimensions: int
+    """Axes of the widest of all these numbers: 0 for one site, 1 or 2 for many."""
 
 
 def machine_of(site: Site) -> Machine:
     """Work out the reachable rates of a site, and what a step costs there."""
     rates = rates_of(site)
     weight_bytes = {name: _counted_bytes(site, size) for name, size in site.weight_bytes.items()}
+    costs = costs_of(site, rates, weight_bytes)
     return Machine(
         work=site.work,
         parameters=site.parameters,
         rates=rates,
-        costs=costs_of(site, rates, weight_bytes),
+        costs=costs,
         weight_bytes=weight_bytes,
         kv_element_bytes=site.kv_element_bytes,
         compiled_sequences=site.compiled_sequences,
         host_sampling=site.host_sampling,
+        dimensions=_dimensions(site, costs),
     )
+
+
+def _dimensions(site: Site, costs: Costs) -> int:
+    work, hardware = site.work, site.hardware
+    numbers = (work.tp, work.pp, work.ep, work.dp, work.cp, hardware.attention_flops_per_s)
+    others = (site.kv_element_bytes, site.compiled_sequences, site.host_sampling, costs.fixed_s, *costs.launches_s)
+    fitted = (getattr(site.parameters, name) for name in NAMES)
+    stacks = (costs.layers, costs.head)
+    matrices = (side.ndim - 1 for one in stacks for side in (one.compute_s, one.weights_s, one.moved_s))
+    return max(*map(np.ndim, (*numbers, *others, *fitted)), *matrices)
 
 
 def _counted_bytes(site: Site, size: Number) -> Number:

@@ -11,21 +11,20 @@ interference).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.machine import Machine
-from chipwise.perf.steps import StepLoad, step_s
+from chipwise.perf.steps import StepLoad, both_s, step_s
 from chipwise.perf.work import cache_bytes_per_sequence
 
 ROUNDS = 3
 """Fixed-point rounds of a closed loop; the share of time in prefill is stable to a per cent after three."""
-RATE_ROUNDS = 10
-"""Bisections (halvings of the log of the batch) for a request rate: 4096 to 1 in steps finer than 1 %."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Lengths:
     """Mean lengths of a request. `cached` prompt tokens need no prefill.
 
@@ -39,12 +38,12 @@ class Lengths:
     exact: Number = 1.0
     compiled: Number = 0.0
 
-    @property
+    @cached_property
     def fresh(self) -> Number:
         """Prompt tokens to prefill: at least one."""
         return self._computed(np.maximum(self.isl - self.cached, 1.0))
 
-    @property
+    @cached_property
     def decode_context(self) -> Number:
         """Mean tokens a decoding sequence looks back at: the prompt and half of the output."""
         return self._computed(self.isl + self.osl / 2.0)
@@ -203,6 +202,17 @@ def chunk_delta_s(machine: Machine, lengths: Lengths, running: Number, plain_s: 
     return np.maximum(step_s(machine, load) - plain_s * mixed, 0.0)
 
 
+def _plain_and_delta_s(
+    machine: Machine, lengths: Lengths, running: Number, speculation: Speculation, chunk: Number
+) -> tuple[Number, Number]:
+    """`decode_step_s` and `chunk_delta_s` of one batch, worked out at once."""
+    mixed = machine.parameters.mixed_fraction
+    plain = decode_load(machine, lengths, running, speculation)
+    plain_s, carrying_s = both_s(machine, plain, chunk_load(lengths, running * mixed, chunk))
+    plain_s = plain_s + speculation.draft_s
+    return plain_s, np.maximum(carrying_s - plain_s * mixed, 0.0)
+
+
 def steady_at(
     machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, *, running: Number
 ) -> Steady:
@@ -219,8 +229,7 @@ def steady_at(
     decoding = np.minimum(running, most)
     per_step = decoding * fresh / steps_of_one / pp
     chunk = np.minimum(budget, np.maximum(per_step, np.minimum(fresh, budget)))
-    plain_s = decode_step_s(machine, lengths, decoding, speculation)
-    delta_s = chunk_delta_s(machine, lengths, decoding, plain_s, chunk)
+    plain_s, delta_s = _plain_and_delta_s(machine, lengths, decoding, speculation, chunk)
     share = per_step / chunk
     step = plain_s + share * delta_s
     return Steady(

@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf import operators as op
-from chipwise.perf.costs import BANDWIDTH, COMPUTE, OVERHEAD, Linear, Streams, present
+from chipwise.perf.costs import BANDWIDTH, COMPUTE, OVERHEAD, Linear, Streams, lifted, present, stacked
 from chipwise.perf.machine import Machine
 from chipwise.perf.work import ExpertWork, LayerWork
 
@@ -239,7 +239,7 @@ def _stream_terms(streams: Streams, tokens: Number) -> Iterator[Term]:
     roof = streams.roof(tokens)
     for place, operation in enumerate(streams.operations):
         one = op.Roofline(compute_s=np.asarray(roof.compute_s)[place], bandwidth_s=np.asarray(roof.bandwidth_s)[place])
-        yield _of_roofline(operation, 1.0, one)
+        yield _of_roofline(operation, present(tokens), one)
 
 
 def _linear_term(one: Linear, tokens: Number) -> Term:
@@ -294,3 +294,18 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
     total = total + _with_prompts(load, *costs.launches_s) + (costs.fixed_s + costs.token_s * carried.tokens)
     total = total + _sampling_term(machine, carried.cut, carried.sampled).seconds
     return (total + _engine_s(machine, load, carried.sequences)) * machine.work.pp
+
+
+def both_s(machine: Machine, one: StepLoad, other: StepLoad) -> tuple[Number, Number]:
+    """`step_s` of two loads, worked out at once: two elements of a new first axis."""
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in StepLoad.__dataclass_fields__}
+    dimensions = max(machine.dimensions, *(np.ndim(value) for pair in pairs.values() for value in pair))
+    found = np.asarray(step_s(machine, StepLoad(**{name: _joined(pair, dimensions) for name, pair in pairs.items()})))
+    return found[0], found[1]
+
+
+def _joined(pair: tuple[Number, Number], dimensions: int) -> Number:
+    """A number that both loads share stays one."""
+    if isinstance(pair[0], float) and isinstance(pair[1], float) and pair[0] == pair[1]:
+        return pair[0]
+    return lifted(stacked(pair), dimensions)

@@ -83,20 +83,18 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
     short, pools = (
         np.broadcast_to(values, (len(layouts), 1))[:, 0] for values in (memory.shortfall_bytes, memory.kv_pool_bytes)
     )
-    asked = frozenset(question.policy.regions)
-    here = {one.name: asked.intersection(question.catalog.regions_of(one.name, priced=True)) for one in sizes}
     return [
-        _row(one, offered, together, here, float(pool_bytes))
+        _row(question, one, offered, together, float(pool_bytes))
         for one, lack, pool_bytes in zip(layouts, short, pools, strict=True)
         if lack <= 0
     ]
 
 
 def _row(
+    question: Question,
     layout: Layout,
     offered: Mapping[str, Quote | None],
     together: ServingDeployment,
-    regions: Mapping[str, frozenset[str]],
     pool_bytes: float,
 ) -> Row:
     """On the size of `together` where the platform has it, else on the cheapest."""
@@ -104,7 +102,7 @@ def _row(
     own = [pair for pair in members if pair[0].name == together.instance.name]
     instance, quote = (own or sorted(members, key=lambda pair: (pair[1].usd_per_hour.mid, pair[0].name)))[0]
     packing = pack(devices_per_replica=layout.devices, devices_per_instance=layout.seat.platform.devices)
-    here = regions[instance.name]
+    here = frozenset(question.policy.regions).intersection(question.catalog.regions_of(instance.name, priced=True))
     return Row(layout=layout, instance=instance, quote=quote, regions=here, packing=packing, pool_bytes=pool_bytes)
 
 
