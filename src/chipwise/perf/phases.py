@@ -58,5 +58,6 @@ def prompts_ahead_s(steady: Steady) -> Number:
 
 def highest(case: Case) -> Steady:
     """The steady state with every seat taken: what offline work and saturation are made of."""
-    most = np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0))
-    return steady_of(case, most)
+    if np.all(np.isinf(case.load.requests)):
+        return steady_of(case, case.limits.sequences)
+    return steady_of(case, np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0)))

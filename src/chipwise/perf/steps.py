@@ -146,9 +146,14 @@ def _decode_head_dims(layer: LayerWork) -> Number:
 
 def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
     """Attention of the decoding sequences: their caches (or states) are read once."""
-    cache, work = layer.cache, machine.work
-    sequences = load.decode_sequences / work.dp
-    whole = load.decode_context / work.cp
+    each = _decode_attention_of_one(machine, layer, load)
+    return _of_roofline("attention", layer.count * (load.decode_sequences / machine.work.dp), each)
+
+
+def _decode_attention_of_one(machine: Machine, layer: LayerWork, load: StepLoad) -> op.Roofline:
+    """Attention of one sequence: everything but how many there are, so far smaller arrays where many are asked."""
+    cache = layer.cache
+    whole = load.decode_context / machine.work.cp
     span = whole if cache.window_tokens is None else np.minimum(whole, cache.window_tokens)
     indexed = whole / cache.compressed_every if cache.compressed_every else span
     read = span if cache.sparse_tokens is None else np.minimum(span, cache.sparse_tokens)
@@ -157,26 +162,22 @@ def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) ->
     size = op.decode_attention_bytes(
         cache_elements=cache.elements_per_token,
         element_bytes=machine.kv_element_bytes,
-        sequences=sequences,
+        sequences=1.0,
         context=read,
     )
-    size = size + cache.indexer_dim * sequences * indexed
-    size = size + op.state_bytes(
-        state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=sequences, tokens=0.0
-    )
+    state = op.state_bytes(state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=1.0, tokens=0.0)
     flops = op.decode_attention_flops(
         query_heads=cache.query_heads if cache.kind not in {"linear", "mamba", "none"} else 0.0,
         head_dims=_decode_head_dims(layer),
-        sequences=sequences * load.tokens_per_sequence,
+        sequences=load.tokens_per_sequence,
         context=read,
     )
-    roof = op.roofline(
+    return op.roofline(
         flops=flops,
         flops_per_s=machine.rates.attention_flops_per_s,
-        size_bytes=size,
+        size_bytes=size + cache.indexer_dim * indexed + state,
         bytes_per_s=machine.rates.cache_bytes_per_s,
     )
-    return _of_roofline("attention", layer.count, roof)
 
 
 def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Number) -> Iterator[Term]:
