@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -74,7 +74,7 @@ class ServingInput:
     draft_s: Number = 0.0
     """Seconds that drafting adds to a step."""
     machine: Machine | None = None
-    """`machine_of(site_of(asked))` where many loads are asked of one site; None: worked out here."""
+    """`with_machine` sets it where many loads are asked of one site; a change of anything but the load unsets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +150,11 @@ def site_of(asked: ServingInput) -> Site:
         compiled_sequences=asked.compiled_sequences * work.dp,
         host_sampling=asked.host_sampling,
     )
+
+
+def with_machine(asked: ServingInput) -> ServingInput:
+    """The question with all of its answer that no load changes: asked of several loads, that is worked out once."""
+    return replace(asked, machine=machine_of(site_of(asked)))
 
 
 def prepare(asked: ServingInput) -> Case:

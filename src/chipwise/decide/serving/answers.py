@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.decide.serving.evaluate import load_of
 from chipwise.perf.costs import BOUNDS
-from chipwise.perf.load import ServingInput, ServingPrediction
+from chipwise.perf.load import ServingInput, ServingPrediction, with_machine
 from chipwise.perf.ranges import range_of
 from chipwise.perf.serving import bound_by
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
@@ -31,7 +31,7 @@ def question_of(layout: Layout, held: Held, demand: Demand, replicas: float) -> 
     seat = layout.seat
     load = replace(load_of(demand), prefix_hit_fraction=demand.prefix_hit_fraction)
     on_chip = min(seat.platform.chip.cores, layout.devices)
-    return ServingInput(
+    asked = ServingInput(
         shards=held.asked.shards,
         hardware=seat.hardware,
         parameters=seat.parameters,
@@ -46,6 +46,7 @@ def question_of(layout: Layout, held: Held, demand: Demand, replicas: float) -> 
         draft_tokens=seat.limits.draft_tokens,
         acceptance=seat.limits.acceptance,
     )
+    return with_machine(asked)
 
 
 def serving_object(

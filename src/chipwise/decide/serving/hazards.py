@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipwise.decide.serving.evaluate import load_of
 from chipwise.perf.serving import alone_s, predict_serving
 from chipwise.units import show_bytes, show_seconds
@@ -73,7 +75,7 @@ def _longest(watched: Watched) -> Iterator[str]:
 def _skew(watched: Watched) -> str:
     """TPOT with experts asked evenly, and with the fullest rank twice as full as the fit takes it."""
     fitted = float(watched.asked.parameters.expert_imbalance)
-    even, worse = (_tpot(watched, skew) for skew in (1.0, WORSE * fitted))
+    even, worse = _tpots(watched, (1.0, WORSE * fitted))
     here = float(watched.prediction.tpot_s)
     return (
         f"expert skew: the fullest of {watched.ep} ranks is taken at {fitted:.2f} times its share (fitted), "
@@ -82,7 +84,8 @@ def _skew(watched: Watched) -> str:
     )
 
 
-def _tpot(watched: Watched, skew: float) -> float:
+def _tpots(watched: Watched, skews: tuple[float, ...]) -> tuple[float, ...]:
     asked = watched.asked
-    found = predict_serving(replace(asked, parameters=replace(asked.parameters, expert_imbalance=skew)))
-    return float(found.tpot_s)
+    skewed = replace(asked.parameters, expert_imbalance=np.array(skews))
+    found = predict_serving(replace(asked, parameters=skewed, machine=None))
+    return tuple(float(one) for one in np.asarray(found.tpot_s))

@@ -15,8 +15,7 @@ from chipwise.capacity import Packing, pack
 from chipwise.engines import spare_layers
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
-from chipwise.perf.load import ServingInput, ServingLoad, site_of
-from chipwise.perf.machine import machine_of
+from chipwise.perf.load import ServingInput, ServingLoad, with_machine
 from chipwise.perf.parameters import stack_parameters
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from chipwise.model import ModelSpec
     from chipwise.parallelism import LayerShards
     from chipwise.perf.hardware import Hardware
-    from chipwise.perf.machine import Machine
     from chipwise.perf.parameters import Parameters
 
     Floats = NDArray[np.float64]
@@ -70,8 +68,7 @@ class Laid:
             pool_bytes: what the engine of each takes for the cache, a column.
             replicas: copies.
         """
-        idle = _idle(self)
-        return replace(idle, load=load, kv_pool_bytes=pool_bytes, replicas=replicas, machine=_machine(self))
+        return replace(_idle(self), load=load, kv_pool_bytes=pool_bytes, replicas=replicas)
 
 
 @lru_cache(maxsize=KEPT)
@@ -113,7 +110,7 @@ def split_of(layouts: Sequence[Layout]) -> Split:
 def _idle(laid: Laid) -> ServingInput:
     """What perf is asked of every layout, but for the load."""
     hardware, parameters = _stood_on(laid.layouts)
-    return ServingInput(
+    idle = ServingInput(
         shards=laid.shards,
         hardware=hardware,
         parameters=parameters,
@@ -124,11 +121,7 @@ def _idle(laid: Laid) -> ServingInput:
         chunk_tokens=laid.chunk_tokens,
         load=IDLE,
     )
-
-
-@lru_cache(maxsize=KEPT)
-def _machine(laid: Laid) -> Machine:
-    return machine_of(site_of(_idle(laid)))
+    return with_machine(idle)
 
 
 def _stood_on(layouts: Sequence[Layout]) -> tuple[Hardware, Parameters]:

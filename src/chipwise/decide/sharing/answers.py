@@ -176,7 +176,7 @@ def _undisturbed_s(asked: ServingInput, sharers: int) -> float:
         attention_flops_per_s=hardware.attention_flops_per_s * sharers,
         memory_bandwidth_bytes_per_s=hardware.memory_bandwidth_bytes_per_s * sharers,
     )
-    return float(alone_s(replace(asked, hardware=whole))[1])
+    return float(alone_s(replace(asked, hardware=whole, machine=None))[1])
 
 
 def utilization_of(need: Need) -> float:
