@@ -37,7 +37,7 @@ def test_a_window_bounds_the_cache(dense: ModelSpec) -> None:
     layer = dense.layers[0]
     near = replace(layer, attention=replace(layer.attention, kind="sliding", window_tokens=128))
     work = work_of(shard(replace(dense, layers=(near,)), Split(tp=1.0)))
-    held = cache_bytes_per_sequence(work, context=np.array([64.0, 5000.0]), element_bytes=2.0)
+    held = cache_bytes_per_sequence(work.layers, cp=work.cp, context=np.array([64.0, 5000.0]), element_bytes=2.0)
     np.testing.assert_allclose(held, np.array([64.0, 128.0]) * 80 * 2048 * 2)
 
 
@@ -48,5 +48,5 @@ def test_a_compressed_past_adds_an_entry_in_so_many_tokens(dense: ModelSpec) -> 
         layer.attention, kind="sliding", window_tokens=128, compressed_every=4, indexer_dim=64, values_cached=False
     )
     work = work_of(shard(replace(dense, layers=(replace(layer, attention=past),)), Split(tp=1.0)))
-    held = cache_bytes_per_sequence(work, context=5000.0, element_bytes=2.0)
+    held = cache_bytes_per_sequence(work.layers, cp=work.cp, context=5000.0, element_bytes=2.0)
     assert float(np.asarray(held)) == 80 * ((128 + 1250) * 1024 * 2 + 1250 * 64)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.parallelism import Number
+from chipwise.parallelism import CacheShard, Number
 from chipwise.perf import operators as op
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from chipwise.perf.rates import Rates, Site
-    from chipwise.perf.work import GemmWork
+    from chipwise.perf.work import ExpertWork, GemmWork
 
     Floats = NDArray[np.float64]
 
@@ -76,7 +76,8 @@ def stacked(values: Sequence[Number]) -> Floats:
     >>> stacked([1.0, np.array([2.0, 3.0])]).tolist()
     [[1.0, 1.0], [2.0, 3.0]]
     """
-    found = np.empty((len(values), *np.broadcast_shapes(*map(np.shape, values))))
+    shapes = {np.shape(value) for value in values}
+    found = np.empty((len(values), *(shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes))))
     for place, value in enumerate(values):
         found[place] = value
     return found
@@ -93,14 +94,41 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertCosts:
+    """Routed experts of one layer on the fullest device."""
+
+    routed: int
+    per_token: int
+    local: Number
+    skew: Number
+    """Tokens of the fullest device over the mean."""
+    compute_s: Number
+    """Seconds of a token that one expert computes."""
+    moved_s: Number
+    """Seconds of the activations of a token in one expert."""
+    read_s: Number
+    """Seconds of reading one expert's weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCosts:
+    """`count` equal layers: what does not grow evenly with the tokens."""
+
+    count: Number
+    cache: CacheShard
+    experts: ExpertCosts | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """What the steps of one site cost, per pipeline stage.
 
     `head` sees sampled tokens only. `launches_s` is a step that carries prompts, then one that does not.
     """
 
-    layers: Streams
+    streams: Streams
     head: Streams
+    layers: tuple[LayerCosts, ...]
     linear: tuple[Linear, ...]
     launches_s: tuple[Number, Number]
     fixed_s: Number
@@ -122,8 +150,12 @@ def costs_of(site: Site, rates: Rates, weight_bytes: Mapping[str, Number]) -> Co
     work = site.work
     linear = tuple(_linear(site, rates))
     return Costs(
-        layers=_streams([(gemm, layer.count) for layer in work.layers for gemm in layer.gemms], rates, weight_bytes),
+        streams=_streams([(gemm, layer.count) for layer in work.layers for gemm in layer.gemms], rates, weight_bytes),
         head=_streams([(gemm, 1.0 / work.pp) for gemm in work.head], rates, weight_bytes),
+        layers=tuple(
+            LayerCosts(count=one.count, cache=one.cache, experts=_experts(site, one.experts, rates, weight_bytes))
+            for one in work.layers
+        ),
         linear=linear,
         launches_s=(_launches(site, rates.prefill_kernel_s), _launches(site, rates.decode_kernel_s)),
         fixed_s=sum((one.fixed_s for one in linear), start=0.0),
@@ -145,6 +177,26 @@ def _streams(counted: Sequence[tuple[GemmWork, Number]], rates: Rates, weight_by
             [gemm.params * weight_bytes[gemm.format] * count / rates.bytes_per_s for gemm, count in counted]
         ),
         moved_s=stacked([ACTIVATION_BYTES * gemm.activations * count / rates.bytes_per_s for gemm, count in counted]),
+    )
+
+
+def _experts(
+    site: Site, experts: ExpertWork | None, rates: Rates, weight_bytes: Mapping[str, Number]
+) -> ExpertCosts | None:
+    """Rows and columns of an expert's piece are computed in whole lanes."""
+    if experts is None:
+        return None
+    gemm, lanes = experts.gemm, site.parameters.array_lanes
+    filled = op.padded(experts.width, lanes) / experts.width
+    flops = op.gemm_flops(tokens=1.0, params=gemm.params * filled)
+    return ExpertCosts(
+        routed=experts.routed,
+        per_token=experts.per_token,
+        local=experts.local,
+        skew=rates.expert_skew,
+        compute_s=flops / rates.expert_flops_per_s[gemm.format],
+        moved_s=ACTIVATION_BYTES * gemm.activations / rates.bytes_per_s,
+        read_s=gemm.params * weight_bytes[gemm.format] / rates.bytes_per_s,
     )
 
 

@@ -166,7 +166,9 @@ def _wires(asked: ServingInput, case: Case) -> Wires:
     Nothing is counted as hidden behind the prefill of later layers.
     """
     machine, hardware, parameters = case.machine, asked.hardware, asked.parameters
-    size = cache_bytes_per_sequence(machine.work, context=case.lengths.isl, element_bytes=machine.kv_element_bytes)
+    size = cache_bytes_per_sequence(
+        machine.costs.layers, cp=machine.cp, context=case.lengths.isl, element_bytes=machine.kv_element_bytes
+    )
     return Wires(
         link_s=send_s(size_bytes=size, across=0.0, hardware=hardware, parameters=parameters),
         network_s=send_s(size_bytes=size * hardware.node_devices, across=1.0, hardware=hardware, parameters=parameters),

@@ -134,7 +134,7 @@ def _operations(case: Case, load: StepLoad) -> Operations:
     """Seconds through all stages and bound, by operation; of equal names the longest one binds."""
     found: dict[str, tuple[Number, Number, Number]] = {}
     for term in step_terms(case.machine, load):
-        seconds = term.seconds * case.machine.work.pp
+        seconds = term.seconds * case.machine.pp
         total, longest, bound = found.get(term.operation, (0.0, -1.0, OVERHEAD))
         found[term.operation] = (
             total + seconds,

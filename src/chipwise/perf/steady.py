@@ -113,9 +113,11 @@ def sequence_limit(machine: Machine, lengths: Lengths, *, kv_pool_bytes: Number,
     kept free.
     """
     held = lengths.isl + lengths.osl * (0.5 + 0.5 * machine.parameters.reserve_fraction)
-    each = cache_bytes_per_sequence(machine.work, context=held, element_bytes=machine.kv_element_bytes)
+    each = cache_bytes_per_sequence(
+        machine.costs.layers, cp=machine.cp, context=held, element_bytes=machine.kv_element_bytes
+    )
     fits = np.floor(kv_pool_bytes / np.maximum(each, 1.0))
-    return np.maximum(np.minimum(fits, max_num_seqs), 1.0) * machine.work.dp
+    return np.maximum(np.minimum(fits, max_num_seqs), 1.0) * machine.dp
 
 
 def acceptance_length(*, draft_tokens: Number, acceptance: Number) -> Number:
@@ -148,7 +150,7 @@ def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, reque
     """
     fresh = lengths.fresh
     total = fresh * requests
-    steps = np.ceil(total / (limits.chunk_tokens * machine.work.dp))
+    steps = np.ceil(total / (limits.chunk_tokens * machine.dp))
     own_steps = np.ceil(fresh / limits.chunk_tokens)
     one = StepLoad(
         prefill_tokens=total / steps,
@@ -160,7 +162,7 @@ def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, reque
 
 def _pipelined(machine: Machine, steps: Number) -> Number:
     """Full passages of a pipeline that `steps` chunks take: `(steps + pp - 1) / pp`."""
-    return (steps + machine.work.pp - 1.0) / machine.work.pp
+    return (steps + machine.pp - 1.0) / machine.pp
 
 
 def decode_load(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> StepLoad:
@@ -221,7 +223,7 @@ def steady_at(
     Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
     the prompts of more would not fit into their steps.
     """
-    pp, dp, fresh = machine.work.pp, machine.work.dp, lengths.fresh
+    pp, dp, fresh = machine.pp, machine.dp, lengths.fresh
     steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
     budget = limits.chunk_tokens * dp
     mixed = machine.parameters.mixed_fraction > 0.5

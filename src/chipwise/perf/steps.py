@@ -14,9 +14,19 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf import operators as op
-from chipwise.perf.costs import BANDWIDTH, COMPUTE, OVERHEAD, Linear, Streams, lifted, present, stacked
+from chipwise.perf.costs import (
+    BANDWIDTH,
+    COMPUTE,
+    OVERHEAD,
+    ExpertCosts,
+    LayerCosts,
+    Linear,
+    Streams,
+    lifted,
+    present,
+    stacked,
+)
 from chipwise.perf.machine import Machine
-from chipwise.perf.work import ExpertWork, LayerWork
 
 EXACT = 0.5
 """`exact_fraction` above this: lengths and batches are computed as they come."""
@@ -59,39 +69,28 @@ def _of_roofline(operation: str, count: Number, roof: op.Roofline) -> Term:
     return Term(operation=operation, seconds=count * roof.seconds, roof=roof)
 
 
-def expert_term(machine: Machine, layer: LayerWork, *, tokens: Number) -> Term:
+def expert_term(machine: Machine, layer: LayerCosts, *, tokens: Number) -> Term:
     """Routed experts on the fullest device for `tokens` tokens of the whole stage."""
     experts = layer.experts
     if experts is None:
         return Term(operation="routed experts", seconds=0.0)
-    pairs = tokens * experts.per_token * experts.local / experts.routed * machine.rates.expert_skew
+    pairs = tokens * experts.per_token * experts.local / experts.routed * experts.skew
     computed, touched = _computed_and_touched(machine, experts, tokens=tokens, pairs=pairs)
-    gemm = experts.gemm
-    filled = op.padded(experts.width, machine.parameters.array_lanes) / experts.width
-    roof = op.roofline(
-        flops=op.gemm_flops(tokens=computed, params=gemm.params * filled),
-        flops_per_s=machine.rates.expert_flops_per_s[gemm.format],
-        size_bytes=op.gemm_bytes(
-            tokens=pairs,
-            params=0.0,
-            weight_bytes=0.0,
-            activations=gemm.activations,
-        )
-        + touched * gemm.params * machine.weight_bytes[gemm.format],
-        bytes_per_s=machine.rates.bytes_per_s,
+    roof = op.Roofline(
+        compute_s=computed * experts.compute_s, bandwidth_s=pairs * experts.moved_s + touched * experts.read_s
     )
     return _of_roofline("routed experts", layer.count, roof)
 
 
 def _computed_and_touched(
-    machine: Machine, experts: ExpertWork, *, tokens: Number, pairs: Number
+    machine: Machine, experts: ExpertCosts, *, tokens: Number, pairs: Number
 ) -> tuple[Number, Number]:
     """Tokens computed in a device's experts, and experts whose weights are read.
 
     An expert's tokens fill whole tiles of the grouped GEMM: half a tile each is computed for nothing. Compiled graphs
     hold the worst case.
     """
-    parameters, skew = machine.parameters, machine.rates.expert_skew
+    parameters, skew = machine.parameters, experts.skew
     sizes = {"tokens": tokens, "routed": experts.routed, "per_token": experts.per_token, "local": experts.local}
     touched = op.distinct_experts(**(sizes | {"tokens": tokens * skew}), variance=parameters.expert_variance)
     computed = pairs + touched * parameters.expert_tile_tokens / 2.0
@@ -102,14 +101,14 @@ def _computed_and_touched(
     return np.where(exact, computed, compiled[0]), np.where(exact, touched, compiled[1])
 
 
-def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
+def prefill_attention_term(machine: Machine, layer: LayerCosts, load: StepLoad) -> Term:
     """Attention of the prefill tokens; sparse attention looks back at `sparse_tokens` at most."""
-    cache, dp = layer.cache, machine.work.dp
+    cache, dp = layer.cache, machine.dp
     tokens = load.prefill_tokens / dp
     each = load.prefill_tokens / np.maximum(load.prefill_sequences, 1.0)
     if cache.kind in {"linear", "mamba", "none"}:
         size = op.state_bytes(state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=0.0, tokens=tokens)
-        roof = op.roofline(flops=0.0, flops_per_s=1.0, size_bytes=size, bytes_per_s=machine.rates.bytes_per_s)
+        roof = op.roofline(flops=0.0, flops_per_s=1.0, size_bytes=size, bytes_per_s=machine.bytes_per_s)
         return _of_roofline("attention", layer.count, roof)
     window: Number | None = cache.window_tokens or cache.sparse_tokens
     if cache.compressed_every:
@@ -123,20 +122,20 @@ def prefill_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -
     )
     size = cache.elements_per_token * machine.kv_element_bytes * (tokens + load.prefill_past)
     roof = op.roofline(
-        flops=flops * np.maximum(load.prefill_sequences, 1.0) / dp / machine.work.cp,
-        flops_per_s=machine.rates.attention_flops_per_s,
+        flops=flops * np.maximum(load.prefill_sequences, 1.0) / dp / machine.cp,
+        flops_per_s=machine.attention_flops_per_s,
         size_bytes=size,
-        bytes_per_s=machine.rates.bytes_per_s,
+        bytes_per_s=machine.bytes_per_s,
     )
     return _of_roofline("attention", layer.count * present(tokens), roof)
 
 
-def _past_entries(layer: LayerWork, past: Number) -> Number:
+def _past_entries(layer: LayerCosts, past: Number) -> Number:
     cache = layer.cache
     return op.compressed_entries(past=past, every=cache.compressed_every or 1, at_most=cache.sparse_tokens)
 
 
-def _decode_head_dims(layer: LayerWork) -> Number:
+def _decode_head_dims(layer: LayerCosts) -> Number:
     """MLA decodes absorbed: scores over the latent and rotary parts, values over the latent."""
     cache = layer.cache
     if cache.kind == "mla":
@@ -144,16 +143,16 @@ def _decode_head_dims(layer: LayerWork) -> Number:
     return float(cache.head_dim + cache.value_head_dim)
 
 
-def decode_attention_term(machine: Machine, layer: LayerWork, load: StepLoad) -> Term:
+def decode_attention_term(machine: Machine, layer: LayerCosts, load: StepLoad) -> Term:
     """Attention of the decoding sequences: their caches (or states) are read once."""
     each = _decode_attention_of_one(machine, layer, load)
-    return _of_roofline("attention", layer.count * (load.decode_sequences / machine.work.dp), each)
+    return _of_roofline("attention", layer.count * (load.decode_sequences / machine.dp), each)
 
 
-def _decode_attention_of_one(machine: Machine, layer: LayerWork, load: StepLoad) -> op.Roofline:
+def _decode_attention_of_one(machine: Machine, layer: LayerCosts, load: StepLoad) -> op.Roofline:
     """Attention of one sequence: everything but how many there are, so far smaller arrays where many are asked."""
     cache = layer.cache
-    whole = load.decode_context / machine.work.cp
+    whole = load.decode_context / machine.cp
     span = whole if cache.window_tokens is None else np.minimum(whole, cache.window_tokens)
     indexed = whole / cache.compressed_every if cache.compressed_every else span
     read = span if cache.sparse_tokens is None else np.minimum(span, cache.sparse_tokens)
@@ -174,16 +173,16 @@ def _decode_attention_of_one(machine: Machine, layer: LayerWork, load: StepLoad)
     )
     return op.roofline(
         flops=flops,
-        flops_per_s=machine.rates.attention_flops_per_s,
+        flops_per_s=machine.attention_flops_per_s,
         size_bytes=size + cache.indexer_dim * indexed + state,
-        bytes_per_s=machine.rates.cache_bytes_per_s,
+        bytes_per_s=machine.cache_bytes_per_s,
     )
 
 
-def _layer_terms(machine: Machine, layer: LayerWork, load: StepLoad, tokens: Number) -> Iterator[Term]:
+def _layer_terms(machine: Machine, layer: LayerCosts, load: StepLoad, tokens: Number) -> Iterator[Term]:
     """What does not grow with the tokens alone: experts, and attention."""
     if layer.experts is not None:
-        yield expert_term(machine, layer, tokens=tokens * machine.work.dp)
+        yield expert_term(machine, layer, tokens=tokens * machine.dp)
     if not _nothing(load.prefill_tokens):
         yield prefill_attention_term(machine, layer, load)
     if not _nothing(load.decode_sequences):
@@ -213,21 +212,20 @@ class _Carried:
 
 
 def _carried(machine: Machine, load: StepLoad) -> _Carried:
-    work = machine.work
-    cut = _micro_batch(load, work.pp)
+    cut, dp = _micro_batch(load, machine.pp), machine.dp
     return _Carried(
         cut=cut,
-        tokens=(cut.prefill_tokens + cut.decode_sequences * cut.tokens_per_sequence) / work.dp,
-        sampled=(cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / work.dp,
-        sequences=(load.decode_sequences + load.prefill_sequences) / work.dp,
+        tokens=(cut.prefill_tokens + cut.decode_sequences * cut.tokens_per_sequence) / dp,
+        sampled=(cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / dp,
+        sequences=(load.decode_sequences + load.prefill_sequences) / dp,
     )
 
 
 def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
     """Every operation of a step of one pipeline stage, then what the engine adds."""
     costs, carried = machine.costs, _carried(machine, load)
-    yield from _stream_terms(costs.layers, carried.tokens)
-    for layer in machine.work.layers:
+    yield from _stream_terms(costs.streams, carried.tokens)
+    for layer in machine.costs.layers:
         yield from _layer_terms(machine, layer, carried.cut, carried.tokens)
     yield from (_linear_term(one, carried.tokens) for one in costs.linear)
     yield Term(operation="launches", seconds=_with_prompts(load, *costs.launches_s))
@@ -250,23 +248,23 @@ def _linear_term(one: Linear, tokens: Number) -> Term:
 def _engine_s(machine: Machine, load: StepLoad, sequences: Number) -> Number:
     parameters = machine.parameters
     prefill = _with_prompts(load, parameters.prefill_step_s, 0.0)
-    return (parameters.step_s + prefill + parameters.sequence_s * sequences) / machine.work.pp
+    return (parameters.step_s + prefill + parameters.sequence_s * sequences) / machine.pp
 
 
 def _sampling_term(machine: Machine, cut: StepLoad, sampled: Number) -> Term:
     """Sampling of `sampled` sequences of a rank: on the device, or on the host after it."""
-    work, parameters = machine.work, machine.parameters
-    seconds = op.sampling_bytes(sequences=sampled, vocab_size=work.vocab_size) / machine.rates.bytes_per_s
+    parameters = machine.parameters
+    seconds = op.sampling_bytes(sequences=sampled, vocab_size=machine.vocab_size) / machine.bytes_per_s
     if np.any(np.asarray(machine.host_sampling) > 0):
-        idle = np.minimum(cut.idle_sequences * cut.tokens_per_sequence / work.dp, sampled)
+        idle = np.minimum(cut.idle_sequences * cut.tokens_per_sequence / machine.dp, sampled)
         seconds = seconds + machine.host_sampling * op.host_sampling_s(
             computed=sampled,
             sampled=sampled - idle,
-            vocab_size=work.vocab_size,
+            vocab_size=machine.vocab_size,
             copy_s=parameters.host_copy_s,
             sample_s=parameters.host_sample_s,
         )
-    return Term(operation="sampling", seconds=seconds / work.pp, kind=BANDWIDTH)
+    return Term(operation="sampling", seconds=seconds / machine.pp, kind=BANDWIDTH)
 
 
 def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
@@ -288,13 +286,13 @@ def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
 def step_s(machine: Machine, load: StepLoad) -> Number:
     """Seconds until a step's tokens have passed every stage: the sum of `step_terms`, times the stages."""
     costs, carried = machine.costs, _carried(machine, load)
-    total = costs.layers.seconds(carried.tokens) + costs.head.seconds(carried.sampled)
-    for layer in machine.work.layers:
+    total = costs.streams.seconds(carried.tokens) + costs.head.seconds(carried.sampled)
+    for layer in machine.costs.layers:
         for term in _layer_terms(machine, layer, carried.cut, carried.tokens):
             total = total + term.seconds
     total = total + _with_prompts(load, *costs.launches_s) + (costs.fixed_s + costs.token_s * carried.tokens)
     total = total + _sampling_term(machine, carried.cut, carried.sampled).seconds
-    return (total + _engine_s(machine, load, carried.sequences)) * machine.work.pp
+    return (total + _engine_s(machine, load, carried.sequences)) * machine.pp
 
 
 def both_s(machine: Machine, one: StepLoad, other: StepLoad) -> tuple[Number, Number]:

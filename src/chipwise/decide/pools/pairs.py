@@ -203,7 +203,9 @@ def _crossing(task: Task, pair: Pair, found: Disaggregated) -> Crossing:
     whole = work_of(shard(task.model, Split()))
     link = pair.decode.instance.link
     return Crossing(
-        bytes_per_request=float(cache_bytes_per_sequence(whole, context=task.demand.isl_tokens, element_bytes=element)),
+        bytes_per_request=float(
+            cache_bytes_per_sequence(whole.layers, cp=whole.cp, context=task.demand.isl_tokens, element_bytes=element)
+        ),
         seconds=float(np.ravel(found.crossing_s)[0]),
         over="EFA" if pair.across else link.name if link else "the link of the node",
         use_fraction=float(np.ravel(found.crossing_use)[0]),
