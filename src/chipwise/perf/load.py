@@ -17,6 +17,8 @@ from chipwise.perf.rates import Site
 from chipwise.perf.steady import Lengths, Limits, Speculation, Steady, acceptance_length, sequence_limit
 from chipwise.perf.work import Work, work_of
 
+PLAIN = Speculation()
+"""A token a step."""
 LoadKind = Literal["single", "static", "closed", "rate", "offline"]
 
 
@@ -42,6 +44,15 @@ class ServingLoad:
     osl_most: Number = np.inf
     """The longest answer that is allowed."""
     prefix_hit_fraction: Number = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seating:
+    """What an engine lets in: see `ServingInput`."""
+
+    kv_pool_bytes: Number
+    max_num_seqs: Number
+    chunk_tokens: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +174,54 @@ def prepare(asked: ServingInput) -> Case:
     Raises:
         InputError: lengths below one token, or a prefix-hit fraction outside 0 to 1.
     """
-    load = asked.load
+    seating = Seating(
+        kv_pool_bytes=asked.kv_pool_bytes, max_num_seqs=asked.max_num_seqs, chunk_tokens=asked.chunk_tokens
+    )
+    accepted = acceptance_length(draft_tokens=asked.draft_tokens, acceptance=asked.acceptance)
+    return case_of(
+        asked.machine or machine_of(site_of(asked)),
+        seating,
+        asked.load,
+        replicas=asked.replicas,
+        compiled_tokens=asked.compiled_tokens,
+        speculation=Speculation(draft_tokens=asked.draft_tokens, accepted=accepted, draft_s=asked.draft_s),
+    )
+
+
+def case_of(
+    machine: Machine,
+    seating: Seating,
+    load: ServingLoad,
+    *,
+    replicas: Number = 1.0,
+    compiled_tokens: Number = 0.0,
+    speculation: Speculation = PLAIN,
+) -> Case:
+    """A load on a machine, within what the engine is set to.
+
+    Raises:
+        InputError: lengths below one token, or a prefix-hit fraction outside 0 to 1.
+    """
+    _checked(load)
+    lengths = Lengths(
+        isl=load.isl,
+        osl=load.osl,
+        cached=load.isl * load.prefix_hit_fraction,
+        exact=machine.parameters.exact_fraction,
+        compiled=compiled_tokens,
+    )
+    most = sequence_limit(machine, lengths, kv_pool_bytes=seating.kv_pool_bytes, max_num_seqs=seating.max_num_seqs)
+    return Case(
+        machine=machine,
+        lengths=lengths,
+        limits=Limits(sequences=most, chunk_tokens=np.maximum(seating.chunk_tokens, 1.0)),
+        speculation=speculation,
+        replicas=replicas,
+        load=load,
+    )
+
+
+def _checked(load: ServingLoad) -> None:
     if np.any(np.asarray(load.isl) < 1) or np.any(np.asarray(load.osl) < 1):
         raise InputError(
             "isl and osl must be at least one token",
@@ -177,22 +235,3 @@ def prepare(asked: ServingInput) -> Case:
             why="it is the share of prompt tokens found in the cache",
             fix="--prefix-hit 0.5",
         )
-    machine = asked.machine or machine_of(site_of(asked))
-    cached = load.isl * load.prefix_hit_fraction
-    lengths = Lengths(
-        isl=load.isl,
-        osl=load.osl,
-        cached=cached,
-        exact=asked.parameters.exact_fraction,
-        compiled=asked.compiled_tokens,
-    )
-    most = sequence_limit(machine, lengths, kv_pool_bytes=asked.kv_pool_bytes, max_num_seqs=asked.max_num_seqs)
-    accepted = acceptance_length(draft_tokens=asked.draft_tokens, acceptance=asked.acceptance)
-    return Case(
-        machine=machine,
-        lengths=lengths,
-        limits=Limits(sequences=most, chunk_tokens=np.maximum(asked.chunk_tokens, 1.0)),
-        speculation=Speculation(draft_tokens=asked.draft_tokens, accepted=accepted, draft_s=asked.draft_s),
-        replicas=asked.replicas,
-        load=load,
-    )

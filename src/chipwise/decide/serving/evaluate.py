@@ -15,15 +15,16 @@ import numpy as np
 from chipwise.capacity import Packing
 from chipwise.decide.failures import Failure
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.laid import laid_out
+from chipwise.decide.serving.laid import laid_out, machine, together
 from chipwise.decide.serving.misses import memory_failure, nearest
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.perf.load import ServingLoad, ServingPrediction
-from chipwise.perf.serving import predict_serving
+from chipwise.perf.serving import predict_case
+from chipwise.perf.side_by_side import likeness
 from chipwise.perf.spread import tpot_quantile_s, ttft_quantile_s
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -124,15 +125,24 @@ def units_tried(demand: Demand, replicas_per_unit: int) -> Floats:
     return UNITS[: int(np.searchsorted(UNITS, most)) + 1]
 
 
-def evaluate(
-    model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand
-) -> tuple[Evaluated | None, list[tuple[Layout, Failure]]]:
-    """Size every layout; predict those that hold the model at every number of units.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """Layouts of one precision and engine: those that hold the model, and of the others what each platform lacks."""
 
-    Returns:
-        The layouts that hold it, evaluated (None where none does); of the others on each platform the one that lacked
-        least.
-    """
+    option: PrecisionOption
+    laid: Laid | None
+    """None where no layout holds it."""
+    pool_bytes: Floats
+    """What the engine of each takes for the cache, a column."""
+    refused: Sequence[tuple[Layout, Failure]]
+    """Of those on each platform the one that lacks least."""
+    tried: int
+
+
+def size(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Sized:
+    """Which layouts hold the model with one request of the full context; none of none do."""
+    if not layouts:
+        return Sized(option=option, laid=None, pool_bytes=np.empty((0, 1)), refused=(), tried=0)
     laid = laid_out(model, tuple(layouts))
     memory = size_layouts(laid, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
@@ -142,26 +152,59 @@ def evaluate(
         for place in nearest([(layouts[one], short[one] * layouts[one].devices, one) for one in lacking])
     ]
     held = tuple(one for one, lack in zip(layouts, short, strict=True) if lack <= 0)
-    if not held:
-        return None, refused
-    pool_bytes = np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0]
-    return _predict(option, laid_out(model, held), pool_bytes, demand), refused
+    return Sized(
+        option=option,
+        laid=laid_out(model, held) if held else None,
+        pool_bytes=np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0],
+        refused=refused,
+        tried=len(layouts),
+    )
 
 
-def _predict(option: PrecisionOption, laid: Laid, pool_bytes: Floats, demand: Demand) -> Evaluated:
-    units = units_tried(demand, int(laid.replicas_per_unit.min()))
-    replicas = laid.replicas_per_unit * units[None, :]
-    prediction = predict_serving(laid.asked(load_of(demand), pool_bytes=pool_bytes, replicas=replicas))
+def evaluate(sized: Sequence[Sized], demand: Demand) -> list[Evaluated | None]:
+    """Predict what holds the model at every number of units, in as few evaluations as can be; None where nothing does.
+
+    Precisions and engines go into one evaluation where their layers are of the same kinds.
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(sized):
+        if one.laid is not None:
+            groups.setdefault(likeness(machine(one.laid)), []).append(place)
+    found: list[Evaluated | None] = [None] * len(sized)
+    for places in groups.values():
+        for place, evaluated in zip(places, _predict([sized[one] for one in places], demand), strict=True):
+            found[place] = evaluated
+    return found
+
+
+def _predict(sized: Sequence[Sized], demand: Demand) -> Iterator[Evaluated]:
+    laid = [one.laid for one in sized if one.laid is not None]
+    all_of_them = together(tuple(laid))
+    units = units_tried(demand, int(all_of_them.replicas_per_unit.min()))
+    replicas = all_of_them.replicas_per_unit * units[None, :]
+    pool_bytes = np.concatenate([one.pool_bytes for one in sized])
+    prediction = predict_case(all_of_them.case(load_of(demand), pool_bytes=pool_bytes, replicas=replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         ttft = np.broadcast_to(ttft_quantile_s(prediction, quantile=0.99), replicas.shape)
     tpot = np.broadcast_to(tpot_quantile_s(prediction, quantile=0.99, steps=demand.osl_tokens - 1.0), replicas.shape)
-    return Evaluated(
-        option=option,
-        layouts=laid.layouts,
-        packings=laid.packings,
-        units=units,
-        prediction=prediction,
-        ttft_p99_s=ttft,
-        tpot_p99_s=tpot,
-        miss=np.broadcast_to(worst_miss(demand, prediction, ttft, tpot), replicas.shape),
-    )
+    miss = np.broadcast_to(worst_miss(demand, prediction, ttft, tpot), replicas.shape)
+    start = 0
+    for one, part in zip(sized, laid, strict=True):
+        rows = slice(start, start + len(part.layouts))
+        start = rows.stop
+        yield Evaluated(
+            option=one.option,
+            layouts=part.layouts,
+            packings=part.packings,
+            units=units,
+            prediction=_rows_of(prediction, rows),
+            ttft_p99_s=ttft[rows],
+            tpot_p99_s=tpot[rows],
+            miss=miss[rows],
+        )
+
+
+def _rows_of(prediction: ServingPrediction, rows: slice) -> ServingPrediction:
+    """The prediction of some of its rows; a number that all rows share stays."""
+    values = {name: np.atleast_2d(getattr(prediction, name)) for name in prediction.__dataclass_fields__}
+    return ServingPrediction(**{name: one[rows] if len(one) > 1 else one for name, one in values.items()})

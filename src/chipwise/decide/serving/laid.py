@@ -15,8 +15,10 @@ from chipwise.capacity import Packing, pack
 from chipwise.engines import spare_layers
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
-from chipwise.perf.load import ServingInput, ServingLoad, with_machine
+from chipwise.perf.load import Seating, ServingInput, ServingLoad, case_of, site_of, with_machine
+from chipwise.perf.machine import machine_of
 from chipwise.perf.parameters import stack_parameters
+from chipwise.perf.side_by_side import side_by_side
 from chipwise.precision import bytes_per_param, kv_bytes_per_element
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from chipwise.model import ModelSpec
     from chipwise.parallelism import LayerShards
     from chipwise.perf.hardware import Hardware
+    from chipwise.perf.load import Case
+    from chipwise.perf.machine import Machine
     from chipwise.perf.parameters import Parameters
 
     Floats = NDArray[np.float64]
@@ -69,6 +73,37 @@ class Laid:
             replicas: copies.
         """
         return replace(_idle(self), load=load, kv_pool_bytes=pool_bytes, replicas=replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Together:
+    """Several `Laid` as one, row under row: of other precisions, or under other engines."""
+
+    machine: Machine
+    max_num_seqs: Floats
+    chunk_tokens: Floats
+    replicas_per_unit: Floats
+
+    def case(self, load: ServingLoad, *, pool_bytes: Floats, replicas: Floats) -> Case:
+        """What perf is asked about every layout, as `Laid.asked`."""
+        seating = Seating(kv_pool_bytes=pool_bytes, max_num_seqs=self.max_num_seqs, chunk_tokens=self.chunk_tokens)
+        return case_of(self.machine, seating, load, replicas=replicas)
+
+
+@lru_cache(maxsize=KEPT)
+def together(parts: tuple[Laid, ...]) -> Together:
+    """`parts` in their order; they are alike (`likeness`)."""
+    return Together(
+        machine=side_by_side([machine(one) for one in parts], [len(one.layouts) for one in parts]),
+        max_num_seqs=np.concatenate([one.max_num_seqs for one in parts]),
+        chunk_tokens=np.concatenate([one.chunk_tokens for one in parts]),
+        replicas_per_unit=np.concatenate([one.replicas_per_unit for one in parts]),
+    )
+
+
+def machine(laid: Laid) -> Machine:
+    """What every layout of `laid` runs on."""
+    return _idle(laid).machine or machine_of(site_of(_idle(laid)))
 
 
 @lru_cache(maxsize=KEPT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Refusal, refusal_failure
@@ -10,19 +10,20 @@ from chipwise.decide.found import Found
 from chipwise.decide.infrastructure import isolated
 from chipwise.decide.platforms import platforms_of, with_slices
 from chipwise.decide.serving.deployment import ServingDeployment, feasible
-from chipwise.decide.serving.evaluate import evaluate
+from chipwise.decide.serving.evaluate import evaluate, size
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, shorter_chunks, spanning_layouts
 from chipwise.precision import legal_precisions, meets_floor, stored_format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.deployment import Deployment
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question
+    from chipwise.decide.serving.evaluate import Evaluated, Sized
     from chipwise.decide.serving.seats import Layout, Seat
     from chipwise.model import ModelSpec
     from chipwise.precision import PrecisionOption
@@ -76,8 +77,17 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
     options = precisions_of(question)
     if not options:
         found.fail(instances, refusal_failure(below_floor(question)))
-    for option in options:
-        _search_precision(question, platforms, option, quotes, found)
+    tries = [one for option in options for one in _tries(question, platforms, option, found)]
+    inside = [
+        _sized(question, one, (way for seat in one.seats for way in layouts_of(seat, one.model))) for one in tries
+    ]
+    across = [_sized(question, one, _spanning(one, held)) for one, held in zip(tries, inside, strict=True)]
+    answers = _answers(question, [*inside, *across], quotes)
+    inner, outer = answers[: len(tries)], answers[len(tries) :]
+    tuned = [_sized(question, one, _tuned(question, one, done)) for one, done in zip(tries, inner, strict=True)]
+    shorter = _answers(question, tuned, quotes)
+    for answer in (one for ways in zip(inner, shorter, outer, strict=True) for one in ways):
+        _note(question, answer, found)
     return replace(found, deployments={name: _slices_first(ones) for name, ones in found.deployments.items()})
 
 
@@ -94,71 +104,100 @@ def _slices_first(deployments: Sequence[Deployment]) -> list[Deployment]:
     return [*cut, *(one for one in whole if one.precision not in fewest or one.instances < fewest[one.precision])]
 
 
-def _search_precision(
-    question: Question,
-    platforms: Sequence[Platform],
-    option: PrecisionOption,
-    quotes: dict[str, Quote | None],
-    found: Found,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Try:
+    """The seats of one engine at one precision."""
+
+    model: ModelSpec
+    option: PrecisionOption
+    seats: Sequence[Seat]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What became of some layouts of a try."""
+
+    sized: Sized
+    evaluated: Evaluated | None
+    deployments: Sequence[ServingDeployment]
+
+
+def _tries(question: Question, platforms: Sequence[Platform], option: PrecisionOption, found: Found) -> Iterator[_Try]:
+    """What one precision has to be tried on; platforms that it cannot be tried on fail."""
     model = at_precision(question.model, option)
     seats, refused = seats_of(question, platforms, model, option)
     for platform, refusal in refused:
         found.fail(platform.members, refusal_failure(refusal))
     for group in by_engine(seats):
-        narrow = _try(
-            question, (model, option), [one for seat in group for one in layouts_of(seat, model)], found, quotes
-        )
-        tuned = [one for seat in _slowed(question, group, option, found) for one in shorter_chunks(seat)]
-        _try(question, (model, option), [one for seat in tuned for one in layouts_of(seat, model)], found, quotes)
-        inside = {seat.platform.chip.id for seat in group if narrow & _names(seat)}
-        wide = [one for seat in group if seat.platform.chip.id not in inside for one in spanning_layouts(seat, model)]
-        _try(question, (model, option), wide, found, quotes)
+        yield _Try(model=model, option=option, seats=group)
 
 
-def _slowed(question: Question, seats: Sequence[Seat], option: PrecisionOption, found: Found) -> list[Seat]:
-    """Seats on which prompts may be what holds answers up: a bar on TPOT, and one instance does not meet the bars."""
+def _sized(question: Question, one: _Try, layouts: Iterable[Layout]) -> Sized:
+    return size(one.model, one.option, tuple(layouts), question.serving)
+
+
+def _inside(one: _Try) -> Iterator[Layout]:
+    """Layouts inside one instance."""
+    return (layout for seat in one.seats for layout in layouts_of(seat, one.model))
+
+
+def _spanning(one: _Try, inside: Sized) -> Iterator[Layout]:
+    """Layouts over several instances of chips of which no size holds the model in one."""
+    layouts = () if inside.laid is None else inside.laid.layouts
+    held = {layout.seat.platform.chip.id for layout in layouts}
+    return (
+        layout
+        for seat in one.seats
+        if seat.platform.chip.id not in held
+        for layout in spanning_layouts(seat, one.model)
+    )
+
+
+def _tuned(question: Question, one: _Try, done: _Answer) -> Iterator[Layout]:
+    """Layouts with shorter chunks where prompts may be what holds answers up.
+
+    That is so where there is a bar on TPOT, and one instance does not meet the bars.
+    """
     if question.serving.tpot_p99_s is None:
-        return []
-    done = {
-        name
-        for name, ones in found.deployments.items()
-        if any(one.precision == option.format and one.instances == 1 for one in ones)
-    }
-    return [seat for seat in seats if not _names(seat) <= done]
+        return
+    enough = {each.instance.name for each in done.deployments if each.instances == 1}
+    for seat in one.seats:
+        if not _names(seat) <= enough:
+            yield from (layout for short in shorter_chunks(seat) for layout in layouts_of(short, one.model))
+
+
+def _answers(question: Question, sized: Sequence[Sized], quotes: dict[str, Quote | None]) -> list[_Answer]:
+    return [
+        _Answer(
+            sized=one,
+            evaluated=evaluated,
+            deployments=[] if evaluated is None else list(feasible(evaluated, quotes, question.policy.ha_factor)),
+        )
+        for one, evaluated in zip(sized, evaluate(sized, question.serving), strict=True)
+    ]
+
+
+def _note(question: Question, answer: _Answer, found: Found) -> None:
+    """Add to what was found: deployments, failures, and the sizes on which a layout holds the model."""
+    found.layouts_tried.append(answer.sized.tried)
+    for layout, failure in answer.sized.refused:
+        found.fail(layout.seat.platform.members, failure)
+    if answer.evaluated is None:
+        return
+    for one in answer.deployments:
+        found.add(one)
+    for row, failure in bar_failures(answer.evaluated, question.serving).items():
+        found.fail(answer.evaluated.layouts[row].seat.platform.members, failure)
+    seats = {id(layout.seat): layout.seat for layout in answer.evaluated.layouts}
+    found.held.update(name for seat in seats.values() for name in _names(seat))
 
 
 def _names(seat: Seat) -> set[str]:
     return {one.name for one in seat.platform.members}
 
 
-def _try(
-    question: Question,
-    asked: tuple[ModelSpec, PrecisionOption],
-    layouts: Sequence[Layout],
-    found: Found,
-    quotes: dict[str, Quote | None],
-) -> set[str]:
-    """Evaluate layouts; returns the sizes on which one of them holds the model."""
-    if not layouts:
-        return set()
-    evaluated, refused = evaluate(*asked, layouts, question.serving)
-    found.layouts_tried.append(len(layouts))
-    for layout, failure in refused:
-        found.fail(layout.seat.platform.members, failure)
-    if evaluated is None:
-        return set()
-    for one in feasible(evaluated, quotes, question.policy.ha_factor):
-        found.add(one)
-    for row, failure in bar_failures(evaluated, question.serving).items():
-        found.fail(evaluated.layouts[row].seat.platform.members, failure)
-    held = {name for seat in {id(one.seat): one.seat for one in evaluated.layouts}.values() for name in _names(seat)}
-    found.held.update(held)
-    return held
-
-
 def by_engine(seats: Sequence[Seat]) -> list[list[Seat]]:
-    """Seats of one engine at one version together: they are evaluated in one pass."""
+    """Seats of one engine at one version together: their memory is counted in one pass."""
     groups: dict[tuple[str, str], list[Seat]] = {}
     for seat in seats:
         groups.setdefault((seat.engine.name, seat.engine.version), []).append(seat)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.decide.failures import refusal_failure
 from chipwise.decide.serving.deployment import smallest_units
-from chipwise.decide.serving.evaluate import element, evaluate, size_layouts
+from chipwise.decide.serving.evaluate import element, evaluate, size, size_layouts
 from chipwise.decide.serving.laid import column, laid_out
 from chipwise.decide.serving.misses import bar_failures
 from chipwise.decide.serving.search import below_floor, by_engine, precisions_of
@@ -109,8 +109,9 @@ def _at(question: Question, tenant: int, places: Sequence[Place], option: Precis
         if not layouts:
             continue
         needs.tried.append(len(layouts))
-        evaluated, short = evaluate(model, option, layouts, question.serving)
-        for layout, failure in short:
+        sized = size(model, option, layouts, question.serving)
+        (evaluated,) = evaluate([sized], question.serving)
+        for layout, failure in sized.refused:
             place = by_platform[layout.seat.platform]
             if place.kind == "whole":
                 needs.failures.append((place.base, failure))

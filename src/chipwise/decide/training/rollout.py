@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.decide.failures import Refusal
 from chipwise.decide.question import Demand
-from chipwise.decide.serving.evaluate import evaluate
+from chipwise.decide.serving.evaluate import evaluate, size
 from chipwise.decide.serving.seats import at_precision, layouts_of, seat_of, spanning_layouts
 from chipwise.decide.training.roles import GENERATING
 from chipwise.perf.training_rollout import generation_s
@@ -87,7 +87,7 @@ def pace_of(question: Question, platform: Platform) -> Pace | None:
     if isinstance(seat, Refusal):
         return None
     for layouts in (layouts_of(seat, model), spanning_layouts(seat, model)):
-        evaluated, _ = evaluate(model, option, layouts, demand) if layouts else (None, [])
+        (evaluated,) = evaluate([size(model, option, layouts, demand)], demand)
         if evaluated is not None:
             return _pace(evaluated)
     return None
