@@ -159,6 +159,7 @@ def offline(case: Case) -> Outcome:
         running=steady.running,
         requests_per_s=whole_run_rate(case, steady.requests_per_s, ending_s),
         steady=steady,
+        best=steady,
         saturated=np.ones_like(steady.tpot_s),
     )
 
@@ -202,6 +203,7 @@ def _arrivals(case: Case, best: Steady) -> Outcome:
         running=np.where(full, best.running, steady.running),
         requests_per_s=np.minimum(wanted, best.requests_per_s),
         steady=steady,
+        best=best,
         saturated=np.where(full, 1.0, 0.0),
     )
 

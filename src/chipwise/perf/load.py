@@ -142,6 +142,8 @@ class Outcome:
     running: Number
     requests_per_s: Number
     steady: Steady
+    best: Steady | None = None
+    """`highest(case)`, where the composition needed it."""
     queue_s: Number = 0.0
     burst_s: Number = 0.0
     burst_share: Number = 1.0

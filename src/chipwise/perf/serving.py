@@ -71,7 +71,7 @@ def alone_s(asked: ServingInput) -> tuple[Number, Number]:
 
 def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
     alone_ttft_s, alone_tpot_s = isolated(case)
-    best = highest(case)
+    best = outcome.best or highest(case)
     rate = outcome.requests_per_s * case.replicas
     return ServingPrediction(
         ttft_s=outcome.ttft_s,

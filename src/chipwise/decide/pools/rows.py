@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.capacity import Packing, pack
 from chipwise.decide.platforms import platforms_of
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.evaluate import UNITS, load_of, size_layouts
+from chipwise.decide.serving.evaluate import UNITS, element, load_of, size_layouts
 from chipwise.decide.serving.laid import column, laid_out
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.perf.disaggregated import DecodePool, Wires, answers_per_s, decode_pool
@@ -120,7 +120,6 @@ class Decoder:
     count: int
     among: DecodePool
     place: tuple[int, int]
-    shape: tuple[int, int]
 
     @property
     def pool(self) -> DecodePool:
@@ -128,8 +127,8 @@ class Decoder:
         found = self.among
         return replace(
             found,
-            answer=numbers_of(found.answer, self.place, self.shape),
-            wires=numbers_of(found.wires, self.place, self.shape),
+            answer=numbers_of(found.answer, self.place),
+            wires=numbers_of(found.wires, self.place),
         )
 
     @property
@@ -166,7 +165,7 @@ def _decoders(model: ModelSpec, rows: Sequence[Row], demand: Demand, carry: NDAr
     meets = (np.broadcast_to(tpot_s, carry.shape) <= bar_s) & carry
     first = np.argmax(meets, axis=1)
     found = [
-        Decoder(row=rows[at], count=int(counts[first[at]]), among=pool, place=(at, int(first[at])), shape=carry.shape)
+        Decoder(row=rows[at], count=int(counts[first[at]]), among=pool, place=(at, int(first[at])))
         for at in map(int, np.flatnonzero(meets.any(axis=1)))
     ]
     return sorted(found, key=lambda one: (one.usd_per_hour, one.count))
@@ -175,7 +174,6 @@ def _decoders(model: ModelSpec, rows: Sequence[Row], demand: Demand, carry: NDAr
 Part = TypeVar("Part", ServingPrediction, Wires)
 
 
-def numbers_of(part: Part, place: tuple[int, int] = (0, 0), shape: tuple[int, int] = (1, 1)) -> Part:
-    """One element of arrays that broadcast to a shape, every field a number."""
-    values = {one.name: float(np.broadcast_to(getattr(part, one.name), shape)[place]) for one in fields(part)}
-    return type(part)(**values)
+def numbers_of(part: Part, place: tuple[int, int] = (0, 0)) -> Part:
+    """One element of what broadcasts over rows and columns, every field a number."""
+    return type(part)(**{one.name: element(getattr(part, one.name), *place) for one in fields(part)})

@@ -65,7 +65,8 @@ def element(values: Floats | float, row: int, at: int) -> float:
     (2.0, 3.0)
     """
     found = np.atleast_2d(values)
-    return float(found[row if found.shape[0] > 1 else 0, at if found.shape[1] > 1 else 0])
+    rows, columns = found.shape
+    return float(found[row if rows > 1 else 0, at if columns > 1 else 0])
 
 
 def size_layouts(laid: Laid, demand: Demand, concurrency: Floats | float = 1.0) -> PoolAnswer:
