@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.capacity import Packing
-from chipwise.decide.failures import Failure
 from chipwise.decide.question import FULLEST
 from chipwise.decide.serving.laid import laid_out, machine, together
-from chipwise.decide.serving.misses import memory_failure, nearest
+from chipwise.decide.serving.misses import nearest
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.perf.load import ServingLoad, ServingPrediction
 from chipwise.perf.serving import predict_case
@@ -135,29 +134,26 @@ class Sized:
     """None where no layout holds it."""
     pool_bytes: Floats
     """What the engine of each takes for the cache, a column."""
-    refused: Sequence[tuple[Layout, Failure]]
-    """Of those on each platform the one that lacks least."""
+    lacking: Sequence[tuple[Layout, float]]
+    """Layouts that do not hold it, with the bytes that each device lacks: of those on each platform the nearest."""
     tried: int
 
 
 def size(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Sized:
     """Which layouts hold the model with one request of the full context; none of none do."""
     if not layouts:
-        return Sized(option=option, laid=None, pool_bytes=np.empty((0, 1)), refused=(), tried=0)
+        return Sized(option=option, laid=None, pool_bytes=np.empty((0, 1)), lacking=(), tried=0)
     laid = laid_out(model, tuple(layouts))
     memory = size_layouts(laid, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
     lacking = [place for place, lack in enumerate(short) if lack > 0]
-    refused = [
-        (layouts[place], memory_failure(layouts[place], option, float(short[place])))
-        for place in nearest([(layouts[one], short[one] * layouts[one].devices, one) for one in lacking])
-    ]
+    nearest_ones = nearest((layouts[one], short[one] * layouts[one].devices, one) for one in lacking)
     held = tuple(one for one, lack in zip(layouts, short, strict=True) if lack <= 0)
     return Sized(
         option=option,
         laid=laid_out(model, held) if held else None,
         pool_bytes=np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0],
-        refused=refused,
+        lacking=[(layouts[place], float(short[place])) for place in nearest_ones],
         tried=len(layouts),
     )
 

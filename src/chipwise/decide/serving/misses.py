@@ -28,11 +28,11 @@ def nearest(missed: Iterable[tuple[Layout, float, int]]) -> list[int]:
     return [place for _, place in least.values()]
 
 
-def bar_failures(evaluated: Evaluated, demand: Demand) -> dict[int, Failure]:
-    """By row the failure of what meets the bars at no number of units: of each platform the row that misses least."""
+def missed_rows(evaluated: Evaluated) -> list[int]:
+    """Rows that meet the bars at no number of units: of each platform the one that misses least."""
     best = np.min(np.where(np.isnan(evaluated.miss), np.inf, evaluated.miss), axis=1)
     missed = ((evaluated.layouts[row], float(best[row]), row) for row in map(int, np.flatnonzero(best > 1.0)))
-    return {row: _slo_failure(evaluated, row, demand) for row in nearest(missed)}
+    return nearest(missed)
 
 
 def _layout_words(layout: Layout, option: PrecisionOption) -> dict[str, Any]:
@@ -64,7 +64,8 @@ def memory_failure(layout: Layout, option: PrecisionOption, short_bytes: float) 
     )
 
 
-def _slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
+def slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
+    """A row that misses a bar, at the number of units at which it comes nearest."""
     column = int(np.argmin(np.where(np.isnan(evaluated.miss[row]), np.inf, evaluated.miss[row])))
     ttft, tpot = float(evaluated.ttft_p99_s[row, column]), float(evaluated.tpot_p99_s[row, column])
     over = {

@@ -11,7 +11,7 @@ from chipwise.decide.infrastructure import isolated
 from chipwise.decide.platforms import platforms_of, with_slices
 from chipwise.decide.serving.deployment import ServingDeployment, feasible
 from chipwise.decide.serving.evaluate import evaluate, size
-from chipwise.decide.serving.misses import bar_failures
+from chipwise.decide.serving.misses import memory_failure, missed_rows, slo_failure
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, shorter_chunks, spanning_layouts
 from chipwise.precision import legal_precisions, meets_floor, stored_format
 
@@ -86,8 +86,11 @@ def search_serving(question: Question, instances: Sequence[Instance], quotes: di
     inner, outer = answers[: len(tries)], answers[len(tries) :]
     tuned = [_sized(question, one, _tuned(question, one, done)) for one, done in zip(tries, inner, strict=True)]
     shorter = _answers(question, tuned, quotes)
-    for answer in (one for ways in zip(inner, shorter, outer, strict=True) for one in ways):
-        _note(question, answer, found)
+    in_order = [one for ways in zip(inner, shorter, outer, strict=True) for one in ways]
+    for answer in in_order:
+        _note(answer, found)
+    for answer in in_order:
+        _note_failures(question, answer, found)
     return replace(found, deployments={name: _slices_first(ones) for name, ones in found.deployments.items()})
 
 
@@ -177,19 +180,29 @@ def _answers(question: Question, sized: Sequence[Sized], quotes: dict[str, Quote
     ]
 
 
-def _note(question: Question, answer: _Answer, found: Found) -> None:
-    """Add to what was found: deployments, failures, and the sizes on which a layout holds the model."""
+def _note(answer: _Answer, found: Found) -> None:
+    """Add deployments to what was found, and the sizes on which a layout holds the model."""
     found.layouts_tried.append(answer.sized.tried)
-    for layout, failure in answer.sized.refused:
-        found.fail(layout.seat.platform.members, failure)
-    if answer.evaluated is None:
-        return
     for one in answer.deployments:
         found.add(one)
-    for row, failure in bar_failures(answer.evaluated, question.serving).items():
-        found.fail(answer.evaluated.layouts[row].seat.platform.members, failure)
-    seats = {id(layout.seat): layout.seat for layout in answer.evaluated.layouts}
+    laid = answer.sized.laid
+    seats = {id(layout.seat): layout.seat for layout in (laid.layouts if laid else ())}
     found.held.update(name for seat in seats.values() for name in _names(seat))
+
+
+def _note_failures(question: Question, answer: _Answer, found: Found) -> None:
+    """Add how layouts failed, for sizes on which nothing is feasible."""
+    for layout, short_bytes in answer.sized.lacking:
+        if not _names(layout.seat) <= found.deployments.keys():
+            failure = memory_failure(layout, answer.sized.option, short_bytes)
+            found.fail(layout.seat.platform.members, failure)
+    evaluated = answer.evaluated
+    if evaluated is None:
+        return
+    for row in missed_rows(evaluated):
+        seat = evaluated.layouts[row].seat
+        if not _names(seat) <= found.deployments.keys():
+            found.fail(seat.platform.members, slo_failure(evaluated, row, question.serving))
 
 
 def _names(seat: Seat) -> set[str]:

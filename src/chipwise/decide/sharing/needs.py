@@ -12,7 +12,7 @@ from chipwise.decide.failures import refusal_failure
 from chipwise.decide.serving.deployment import smallest_units
 from chipwise.decide.serving.evaluate import element, evaluate, size, size_layouts
 from chipwise.decide.serving.laid import column, laid_out
-from chipwise.decide.serving.misses import bar_failures
+from chipwise.decide.serving.misses import memory_failure, missed_rows, slo_failure
 from chipwise.decide.serving.search import below_floor, by_engine, precisions_of
 from chipwise.decide.serving.seats import Layout, at_precision, documented, seats_of
 from chipwise.decide.serving.splits import single_node_splits
@@ -111,10 +111,10 @@ def _at(question: Question, tenant: int, places: Sequence[Place], option: Precis
         needs.tried.append(len(layouts))
         sized = size(model, option, layouts, question.serving)
         (evaluated,) = evaluate([sized], question.serving)
-        for layout, failure in sized.refused:
+        for layout, short_bytes in sized.lacking:
             place = by_platform[layout.seat.platform]
             if place.kind == "whole":
-                needs.failures.append((place.base, failure))
+                needs.failures.append((place.base, memory_failure(layout, option, short_bytes)))
         if evaluated is not None:
             _keep(question, tenant, by_platform, (model, evaluated), needs)
 
@@ -144,10 +144,10 @@ def _keep(
                     tenant=tenant, place=place, evaluated=evaluated, row=row, column=at, device_bytes=float(sizes[row])
                 )
             )
-    for row, failure in bar_failures(evaluated, question.serving).items():
+    for row in missed_rows(evaluated):
         place = by_platform[evaluated.layouts[row].seat.platform]
         if place.kind == "whole":
-            needs.failures.append((place.base, failure))
+            needs.failures.append((place.base, slo_failure(evaluated, row, question.serving)))
 
 
 def at_once(demand: Demand, *, replicas: float, running: float) -> int:
