@@ -31,6 +31,10 @@ class Platform:
     members: tuple[Instance, ...]
     profile: MigProfile | None = None
 
+    def __hash__(self) -> int:
+        """By a few names: quick, as platforms are keys of what is remembered of them."""
+        return hash((self.chip.id, self.devices, self.fraction, self.members and self.members[0].name, self.profile))
+
     @property
     def sample(self) -> Instance | None:
         """The size that stands for all; None where only a chip is asked."""

@@ -48,6 +48,9 @@ class StepLoad:
     """Tokens that a decoding sequence puts through the model: 1, with speculation 1 + draft tokens."""
 
 
+FIELDS = tuple(StepLoad.__dataclass_fields__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One operation of a step: seconds of all its layers; `roof` where FLOPs and bytes compete."""
@@ -297,9 +300,11 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
 
 def both_s(machine: Machine, one: StepLoad, other: StepLoad) -> tuple[Number, Number]:
     """`step_s` of two loads, worked out at once: two elements of a new first axis."""
-    pairs = {name: (getattr(one, name), getattr(other, name)) for name in StepLoad.__dataclass_fields__}
-    dimensions = max(machine.dimensions, *(np.ndim(value) for pair in pairs.values() for value in pair))
-    found = np.asarray(step_s(machine, StepLoad(**{name: _joined(pair, dimensions) for name, pair in pairs.items()})))
+    pairs = [(getattr(one, name), getattr(other, name)) for name in FIELDS]
+    arrays = (value for pair in pairs for value in pair if not isinstance(value, float))
+    dimensions = max(machine.dimensions, max(map(np.ndim, arrays), default=0))
+    joined = (_joined(pair, dimensions) for pair in pairs)
+    found = np.asarray(step_s(machine, StepLoad(**dict(zip(FIELDS, joined, strict=True)))))
     return found[0], found[1]
 
 

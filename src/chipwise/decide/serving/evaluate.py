@@ -147,7 +147,8 @@ def size(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], d
     memory = size_layouts(laid, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
     lacking = [place for place, lack in enumerate(short) if lack > 0]
-    nearest_ones = nearest((layouts[one], short[one] * layouts[one].devices, one) for one in lacking)
+    distance = short * laid.devices[:, 0]
+    nearest_ones = nearest((layouts[one], distance[one], one) for one in lacking)
     held = tuple(one for one, lack in zip(layouts, short, strict=True) if lack <= 0)
     return Sized(
         option=option,

@@ -126,6 +126,10 @@ class Able:
     kv_format: str
     """What the engine keeps the cache in when it is told nothing."""
 
+    def __hash__(self) -> int:
+        """By a few names: quick, as it is a key of the seats that are remembered."""
+        return hash((self.chip.id, self.formats, self.model_type, self.kv_format))
+
 
 def able_of(question: Question, chip: Chip, model: ModelSpec, option: PrecisionOption) -> Able | Refusal:
     """Check engine, architecture and formats in that order; the first that fails refuses.
