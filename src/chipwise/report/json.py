@@ -24,36 +24,30 @@ def as_json(answer: Any) -> Any:
     >>> as_json({"ttft_s": Range(low=1.0, mid=2.0, high=3.0), "tied_with": (2,)})
     {'ttft_s': {'low': 1.0, 'mid': 2.0, 'high': 3.0}, 'tied_with': [2]}
     """
-    if type(answer) in _AS_THEY_ARE or isinstance(answer, str):
+    kind = type(answer)
+    if kind in _AS_THEY_ARE or isinstance(answer, str):
         return answer
     if isinstance(answer, int | float):
         return _number(answer)
     if isinstance(answer, list | tuple):
         return [as_json(item) for item in answer]
-    if isinstance(answer, AbstractSet):
-        return sorted(as_json(item) for item in answer)
-    fields = _fields(answer)
-    return _plain(answer) if fields is None else _object(fields)
+    keys = _keys(cast("Hashable", kind))
+    if keys is not None:
+        return _first({key: as_json(getattr(answer, name)) for name, key in keys})
+    if isinstance(answer, Mapping):
+        return _first({str(name).removesuffix("_"): as_json(value) for name, value in answer.items()})
+    return sorted(as_json(item) for item in answer) if isinstance(answer, AbstractSet) else _plain(answer)
 
 
 _AS_THEY_ARE = frozenset({str, bool, int, type(None)})
 
 
-def _fields(answer: Any) -> Mapping[Any, Any] | None:
-    if isinstance(answer, dict):
-        return answer
-    names = _names(cast("Hashable", type(answer)))
-    if names is not None:
-        return {name: getattr(answer, name) for name in names}
-    return answer if isinstance(answer, Mapping) else None
-
-
 @functools.cache
-def _names(kind: Hashable) -> tuple[str, ...] | None:
-    """Fields of a dataclass; None for any other type."""
+def _keys(kind: Hashable) -> tuple[tuple[str, str], ...] | None:
+    """Fields of a dataclass with their names in JSON; None for any other type."""
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return None
-    return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple((field.name, field.name.removesuffix("_")) for field in dataclasses.fields(kind))
 
 
 def _plain(answer: Any) -> Any:
@@ -73,6 +67,6 @@ def _number(value: float) -> int | float:
     return float(value)
 
 
-def _object(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    found = {str(name).removesuffix("_"): as_json(value) for name, value in fields.items()}
+def _first(found: dict[str, Any]) -> dict[str, Any]:
+    """With its schema's version before all else."""
     return {"schema_version": found.pop("schema_version"), **found} if "schema_version" in found else found
