@@ -16,7 +16,7 @@ from chipwise.perf.machine import machine_of
 from chipwise.perf.parameters import Parameters, parameters_for
 from chipwise.perf.rates import Site, rates_of
 from chipwise.perf.serving import predict_serving, serving_terms
-from chipwise.perf.steady import Lengths
+from chipwise.perf.steady import lengths_of
 from chipwise.perf.steps import StepLoad, step_terms
 from chipwise.perf.work import work_of
 
@@ -25,10 +25,10 @@ NEURON = parameters_for(chip="trainium2", generation="neuroncore-v3", engine="nx
 
 
 def test_compiled_graphs_compute_the_next_power_of_two() -> None:
-    assert float(Lengths(isl=1500.0, osl=200.0, exact=0.0).fresh) == 2048.0
-    assert float(Lengths(isl=1500.0, osl=200.0, exact=0.0, compiled=4096.0).fresh) == 4096.0
-    assert float(Lengths(isl=1500.0, osl=200.0, compiled=4096.0).fresh) == 1500.0
-    assert float(Lengths(isl=1000.0, osl=2048.0, exact=0.0).decode_context) == 2048.0
+    assert float(lengths_of(isl=1500.0, osl=200.0, exact=0.0).fresh) == 2048.0
+    assert float(lengths_of(isl=1500.0, osl=200.0, exact=0.0, compiled=4096.0).fresh) == 4096.0
+    assert float(lengths_of(isl=1500.0, osl=200.0, compiled=4096.0).fresh) == 1500.0
+    assert float(lengths_of(isl=1000.0, osl=2048.0, exact=0.0).decode_context) == 2048.0
 
 
 def test_a_prompt_costs_what_its_bucket_costs(ask: Ask) -> None:

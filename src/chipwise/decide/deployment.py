@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from chipwise.decide.rank import Standing, ranked
+from chipwise.decide.rank import Standing, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,4 +83,4 @@ def standing_of(deployment: Deployment, question: Question) -> Standing:
 
 def best_of(deployments: Sequence[Deployment], question: Question) -> Deployment:
     """The first in their order."""
-    return ranked(deployments, lambda one: standing_of(one, question))[0]
+    return next(in_order(deployments, lambda one: standing_of(one, question)))

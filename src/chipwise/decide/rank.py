@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
@@ -64,6 +64,11 @@ def ranked(items: Sequence[T], standing: Callable[[T], Standing]) -> list[T]:
     >>> [one.name for one in ranked([at(1, 2.5, 2.5, "assumed"), at(1, 1.8, 1.8), at(2, 2.1, 2.1)], lambda one: one)]
     ['1.8', '2.1', '2.5']
     """
+    return list(in_order(items, standing))
+
+
+def in_order(items: Sequence[T], standing: Callable[[T], Standing]) -> Iterator[T]:
+    """`ranked`, one after the other: the first costs no more than it must."""
     seen = [standing(item) for item in items]
     by_middle = sorted(range(len(seen)), key=lambda place: seen[place].metric.mid)
     beaten = deque(sorted(range(len(seen)), key=lambda place: seen[place].metric.low))
@@ -73,8 +78,9 @@ def ranked(items: Sequence[T], standing: Callable[[T], Standing]) -> list[T]:
         while middle not in taken:
             while beaten and seen[beaten[0]].metric.low <= seen[middle].metric.mid:
                 heappush(unbeaten, (_tie_key(seen[beaten[0]]), beaten.popleft()))
-            taken[_first(unbeaten, beaten, seen)] = None
-    return [items[place] for place in taken]
+            place = _first(unbeaten, beaten, seen)
+            taken[place] = None
+            yield items[place]
 
 
 def _first(

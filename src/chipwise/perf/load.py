@@ -14,7 +14,7 @@ from chipwise.perf.hardware import Hardware
 from chipwise.perf.machine import Machine, machine_of
 from chipwise.perf.parameters import Parameters
 from chipwise.perf.rates import Site
-from chipwise.perf.steady import Lengths, Limits, Speculation, Steady, acceptance_length, sequence_limit
+from chipwise.perf.steady import Lengths, Limits, Speculation, Steady, acceptance_length, lengths_of, sequence_limit
 from chipwise.perf.work import Work, work_of
 
 PLAIN = Speculation()
@@ -205,7 +205,7 @@ def case_of(
         InputError: lengths below one token, or a prefix-hit fraction outside 0 to 1.
     """
     _checked(load)
-    lengths = Lengths(
+    lengths = lengths_of(
         isl=load.isl,
         osl=load.osl,
         cached=load.isl * load.prefix_hit_fraction,

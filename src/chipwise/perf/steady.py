@@ -11,7 +11,6 @@ interference).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -24,36 +23,45 @@ ROUNDS = 3
 """Fixed-point rounds of a closed loop; the share of time in prefill is stable to a per cent after three."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Mean lengths of a request. `cached` prompt tokens need no prefill.
-
-    Compiled graphs have a fixed size: with `exact` 0 a length is computed as the next power of two, and as
-    `compiled` tokens where there is one graph for all lengths.
-    """
+    """Mean lengths of a request. `cached` prompt tokens need no prefill."""
 
     isl: Number
     osl: Number
-    cached: Number = 0.0
-    exact: Number = 1.0
-    compiled: Number = 0.0
+    cached: Number
+    fresh: Number
+    """Prompt tokens to prefill: at least one."""
+    decode_context: Number
+    """Mean tokens a decoding sequence looks back at: the prompt and half of the output."""
 
-    @cached_property
-    def fresh(self) -> Number:
-        """Prompt tokens to prefill: at least one."""
-        return self._computed(np.maximum(self.isl - self.cached, 1.0))
 
-    @cached_property
-    def decode_context(self) -> Number:
-        """Mean tokens a decoding sequence looks back at: the prompt and half of the output."""
-        return self._computed(self.isl + self.osl / 2.0)
+def lengths_of(
+    *, isl: Number, osl: Number, cached: Number = 0.0, exact: Number = 1.0, compiled: Number = 0.0
+) -> Lengths:
+    """Lengths as they are computed.
 
-    def _computed(self, tokens: Number) -> Number:
-        exact = np.asarray(self.exact) > 0.5
-        if np.all(exact):
+    Compiled graphs have a fixed size: with `exact` 0 a length is computed as the next power of two, and as `compiled`
+    tokens where there is one graph for all lengths.
+
+    >>> found = lengths_of(isl=1500.0, osl=200.0, exact=0.0)
+    >>> float(found.fresh), float(found.decode_context)
+    (2048.0, 2048.0)
+    """
+
+    def computed(tokens: Number) -> Number:
+        as_they_come = np.asarray(exact) > 0.5
+        if np.all(as_they_come):
             return tokens
-        whole = np.maximum(bucket(tokens), self.compiled)
-        return np.where(exact, tokens, whole)
+        return np.where(as_they_come, tokens, np.maximum(bucket(tokens), compiled))
+
+    return Lengths(
+        isl=isl,
+        osl=osl,
+        cached=cached,
+        fresh=computed(np.maximum(isl - cached, 1.0)),
+        decode_context=computed(isl + osl / 2.0),
+    )
 
 
 def bucket(tokens: Number) -> Number:

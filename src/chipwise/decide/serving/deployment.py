@@ -38,6 +38,8 @@ class ServingDeployment:
     quote: Quote | None
     instances: int
     """Instances rented: whole UltraServers where the size is sold so."""
+    usd_per_hour: Range | None
+    """Of all instances; None without a price."""
     apart: str | None = None
     """What prefill and decode on two pools would cost instead; None where nobody looked."""
 
@@ -92,11 +94,6 @@ class ServingDeployment:
     def precision(self) -> str:
         """Format of the weights."""
         return self.evaluated.option.format
-
-    @property
-    def usd_per_hour(self) -> Range | None:
-        """Of all instances; None without a price."""
-        return None if self.quote is None else self.quote.usd_per_hour.scaled(self.instances)
 
     def value(self, name: str) -> float:
         """One predicted quantity at this number of units."""
@@ -200,6 +197,7 @@ def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: f
         for instance in layout.seat.platform.members:
             if instance.name in quotes:
                 quote = quotes[instance.name]
+                instances = sold_instances(needed, quote)
                 yield ServingDeployment(
                     instance=instance,
                     layout=layout,
@@ -208,5 +206,6 @@ def feasible(evaluated: Evaluated, quotes: dict[str, Quote | None], ha_factor: f
                     column=column,
                     ha_factor=ha_factor,
                     quote=quote,
-                    instances=sold_instances(needed, quote),
+                    instances=instances,
+                    usd_per_hour=None if quote is None else quote.usd_per_hour.scaled(instances),
                 )
