@@ -47,7 +47,7 @@ def estimate(request: EstimateRequest) -> dict[str, Any]:
     held = hold(laid.model, laid.layout, context_tokens=demand.context_tokens, concurrency=1.0)
     memory = memory_object(laid.model, laid.layout, held)
     feasible = bool(held.answer.fits)
-    asked = question_of(laid.layout, held, demand, float(replicas))
+    asked = question_of(laid.model, laid.layout, held, demand, float(replicas))
     return {
         "schema_version": 1,
         "feasible": feasible,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from chipwise.engines import EngineProfile
     from chipwise.model import ModelSpec
 
+KEPT = 1024
+"""Layouts that are remembered: what follows from one is worked out once while only its load changes."""
 DEFAULT_ENGINES = {"nvidia": "vllm", "aws": "vllm-neuron"}
 
 
@@ -162,6 +165,14 @@ def lay(
         KnowledgeError: nobody knows whether it can.
     """
     _check_slices(platform, split)
+    draft = read_model(engine.draft, models) if engine.draft else None
+    return _laid(model, platform, split, engine, draft)
+
+
+@lru_cache(maxsize=KEPT)
+def _laid(
+    model: ModelSpec, platform: Platform, split: SplitRequest, engine: EngineRequest, draft: ModelSpec | None
+) -> Laid:
     option = option_for(model, engine.precision) if engine.precision else legal_precisions(model)[0]
     narrowed = at_precision(model, option)
     vendor = platform.chip.vendor
@@ -171,7 +182,6 @@ def lay(
     if isinstance(seat, Refusal):
         family = InfeasibleError if seat.known else KnowledgeError
         raise family(f"{model.name} on {platform.chip.id}: {seat.reason}", why=seat.source, fix=seat.change)
-    draft = read_model(engine.draft, models) if engine.draft else None
     seat = _with_settings(seat, engine, draft)
     devices = 1 if platform.fraction < 1.0 and split.tp is None else platform.devices
     return Laid(model=narrowed, layout=Layout(seat=seat, split=split_for(narrowed, split, devices)))

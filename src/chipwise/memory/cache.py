@@ -16,6 +16,7 @@ import numpy as np
 from chipwise.memory.profile import MemoryProfile
 from chipwise.parallelism import LayerShard, Number, ceil_div
 
+SECTIONS = 64
 _INDEXER_BYTES_PER_ELEMENT = 1 + 4 / 128  # 8-bit keys with one 32-bit scale per 128 of them
 
 
@@ -211,20 +212,23 @@ def pool_tokens(layout: CacheLayout, *, pool_bytes: Number, context_tokens: Numb
 
 
 def longest_context(layout: CacheLayout, *, pool_bytes: Number, concurrency: Number, most_tokens: int) -> Number:
-    """The longest context of which `concurrency` requests fit, up to `most_tokens`; 0 where none does."""
-    low, high = (
-        np.zeros_like(np.asarray(pool_bytes, dtype=float)),
-        np.full(np.shape(pool_bytes), float(most_tokens)),
-    )
+    """The longest context of which `concurrency` requests fit, up to `most_tokens`; 0 where none does.
+
+    What fits is bracketed in `SECTIONS` equal sections at once, until the bracket is one token wide.
+    """
     blocks = pool_blocks(layout, pool_bytes=pool_bytes)
+    room = np.asarray(pool_bytes) >= 0
 
     def fits(tokens: Number) -> Any:
-        held = request_blocks(layout, context_tokens=tokens) * concurrency <= blocks
-        return held & (np.asarray(pool_bytes) >= 0)
+        return (request_blocks(layout, context_tokens=tokens) * concurrency <= blocks) & room
 
-    low = np.where(fits(high), high, low)
-    for _ in range(most_tokens.bit_length() + 1):
-        middle = np.floor((low + high) / 2)
-        good = (middle >= 1) & fits(middle)
-        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    top = np.full(np.shape(pool_bytes), float(most_tokens))
+    low = np.where(fits(top), top, 0.0)
+    high = np.broadcast_to(top, low.shape)
+    steps = (np.arange(SECTIONS + 1) / SECTIONS).reshape(-1, *(1,) * low.ndim)
+    while np.any(high - low > 1.0):
+        points = low + np.floor((high - low) * steps)
+        points[-1] = high
+        last = np.maximum(np.sum(fits(points[1:-1]), axis=0), 0)[None]
+        low, high = (np.take_along_axis(points, place, axis=0)[0] for place in (last, last + 1))
     return low

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +14,10 @@ from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, legal_tp, shard
 from chipwise.precision import with_precision
 from chipwise.precision.formats import kv_bytes_per_element
+
+if TYPE_CHECKING:
+    from chipwise.engines import SpareLayers
+    from chipwise.parallelism import LayerShards
 
 _MOST_PROPOSED = 2
 _LEAST_FRACTION = 1e-3
@@ -60,16 +66,29 @@ def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | Non
     tp goes up to the devices of one node, pp up to as many stages as may be; of equal counts the smaller pp wins.
     """
     may = may or FitOptions()
-    stages = min(may.most_stages, max(model.layer_count, 1))
-    pairs = [(tp, pp) for tp in legal_tp(model, may.most_tp) for pp in range(1, stages + 1)]
-    pairs.sort(key=lambda pair: (pair[0] * pair[1], pair[1]))
+    spare = asked.shards.split.spare_layers
+    ways = _ways(model, may.most_tp, may.most_stages, spare)
+    if ways is None:
+        return None
+    draft = asked.draft if may.draft is None else shard(may.draft, ways.split)
+    answer = size_pool(replace(asked, shards=ways, draft=draft))
+    good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
+    if not good.size:
+        return None
+    tp, pp = (int(np.asarray(degrees)[good[0]]) for degrees in (ways.split.tp, ways.split.pp))
+    return Split(tp=tp, pp=pp)
+
+
+@lru_cache(maxsize=256)
+def _ways(model: ModelSpec, most_tp: int, most_stages: int, spare_layers: SpareLayers) -> LayerShards | None:
+    """The model over every legal tp and pp, the fewest devices first; None where no tp is legal."""
+    stages = min(most_stages, max(model.layer_count, 1))
+    pairs = [(tp, pp) for tp in legal_tp(model, most_tp) for pp in range(1, stages + 1)]
     if not pairs:
         return None
+    pairs.sort(key=lambda pair: (pair[0] * pair[1], pair[1]))
     tp, pp = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
-    flat = Split(tp=tp, pp=pp, spare_layers=asked.shards.split.spare_layers)
-    answer = size_pool(_laid(model, asked, flat, may))
-    good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
-    return Split(tp=pairs[good[0]][0], pp=pairs[good[0]][1]) if good.size else None
+    return shard(model, Split(tp=tp, pp=pp, spare_layers=spare_layers))
 
 
 def min_chips(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> int | None:

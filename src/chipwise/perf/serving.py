@@ -8,6 +8,7 @@ reported for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from chipwise.perf.costs import BOUNDS, OVERHEAD
 from chipwise.perf.load import Case, Outcome, ServingInput, ServingPrediction, prepare
 from chipwise.perf.phases import arrival_s, highest, isolated, own_prefill_s
 from chipwise.perf.steady import chunk_load, decode_load, prompt_chunks
-from chipwise.perf.steps import StepLoad, step_terms
+from chipwise.perf.steps import StepLoad, Term, step_terms
 from chipwise.perf.work import Work
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,16 +136,21 @@ Operations = dict[str, tuple[Number, Number]]
 
 def _operations(case: Case, load: StepLoad) -> Operations:
     """Seconds through all stages and bound, by operation; of equal names the longest one binds."""
-    found: dict[str, tuple[Number, Number, Number]] = {}
+    named: dict[str, list[Term]] = {}
     for term in step_terms(case.machine, load):
-        seconds = term.seconds * case.machine.pp
-        total, longest, bound = found.get(term.operation, (0.0, -1.0, OVERHEAD))
-        found[term.operation] = (
-            total + seconds,
-            np.maximum(longest, seconds),
-            np.where(seconds > longest, term.bound, bound),
-        )
-    return {name: (total, bound) for name, (total, _, bound) in found.items()}
+        named.setdefault(term.operation, []).append(term)
+    return {name: _one_of(terms, case.machine.pp) for name, terms in named.items()}
+
+
+def _one_of(terms: list[Term], stages: Number) -> tuple[Number, Number]:
+    """Terms of one name as one: their seconds over all stages, and the bound of the longest."""
+    first, *others = terms
+    total, longest, bound = first.seconds, first.seconds, first.bound
+    for term in others:
+        total = total + term.seconds
+        bound = np.where(np.asarray(term.seconds) > longest, term.bound, bound)
+        longest = np.maximum(longest, term.seconds)
+    return total * stages, bound
 
 
 def _longest_bound(operations: Operations) -> Number:
@@ -196,20 +205,25 @@ def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[Ser
     """
     tokens = np.asarray(asked.load.osl) - 1.0
     shape = np.shape(prediction.tpot_s)
-    elements = np.arange(np.size(prediction.tpot_s))
-    sums = np.zeros((len(BOUNDS), elements.size))
-    for term in terms:
-        prompt = np.where(np.isfinite(term.prefill_s), term.prefill_s, 0.0)
-        for bound, seconds in ((term.prefill_bound, prompt), (term.bound, term.decode_s * tokens)):
-            binding = np.broadcast_to(np.asarray(bound, dtype=int), shape).ravel()
-            sums[binding, elements] += np.broadcast_to(seconds, shape).ravel()
-    place = np.argmax(sums, axis=0).reshape(shape)
+    prompts = _stack(terms, "prefill_s", shape)
+    seconds = np.concatenate([np.where(np.isfinite(prompts), prompts, 0.0), _stack(terms, "decode_s", shape) * tokens])
+    bounds = np.concatenate([_stack(terms, "prefill_bound", shape), _stack(terms, "bound", shape)])
+    sums = [np.sum(seconds, axis=0, where=bounds == place) for place in range(len(BOUNDS))]
+    place = np.argmax(sums, axis=0)
     full = prediction.sequence_limit < np.asarray(asked.max_num_seqs) * _ranks(asked)
     asks_more = (np.asarray(prediction.running) >= 0.95 * prediction.sequence_limit) & (
         np.asarray(asked.load.kind in {"closed", "offline", "rate"})
     )
     place = np.where(full & asks_more, BOUNDS.index("capacity"), place)
     return [BOUNDS[one] for one in np.ravel(place)]
+
+
+def _stack(terms: list[ServingTerm], name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """One field of all terms, a term an element of axis 0."""
+    found = np.empty((len(terms), *shape))
+    for at, term in enumerate(terms):
+        found[at] = getattr(term, name)
+    return found
 
 
 def _ranks(asked: ServingInput) -> Number:

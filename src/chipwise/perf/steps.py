@@ -258,7 +258,7 @@ def _sampling_term(machine: Machine, cut: StepLoad, sampled: Number) -> Term:
     """Sampling of `sampled` sequences of a rank: on the device, or on the host after it."""
     parameters = machine.parameters
     seconds = op.sampling_bytes(sequences=sampled, vocab_size=machine.vocab_size) / machine.bytes_per_s
-    if np.any(np.asarray(machine.host_sampling) > 0):
+    if not _nothing(machine.host_sampling) and np.any(np.asarray(machine.host_sampling) > 0):
         idle = np.minimum(cut.idle_sequences * cut.tokens_per_sequence / machine.dp, sampled)
         seconds = seconds + machine.host_sampling * op.host_sampling_s(
             computed=sampled,

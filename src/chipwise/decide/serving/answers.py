@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.decide.serving.evaluate import load_of
+from chipwise.decide.serving.holding import shards_of
+from chipwise.decide.serving.laid import IDLE
+from chipwise.engines import spare_layers
 from chipwise.perf.costs import BOUNDS
 from chipwise.perf.load import ServingInput, ServingPrediction, with_machine
 from chipwise.perf.ranges import range_of
@@ -21,32 +25,42 @@ if TYPE_CHECKING:
     from chipwise.decide.question import Demand
     from chipwise.decide.serving.holding import Held
     from chipwise.decide.serving.seats import Layout
+    from chipwise.model import ModelSpec
     from chipwise.perf.ranges import Metric
     from chipwise.perf.serving import ServingTerm
     from chipwise.units import Range
 
 
-def question_of(layout: Layout, held: Held, demand: Demand, replicas: float) -> ServingInput:
-    """What perf is asked about one layout."""
+def question_of(model: ModelSpec, layout: Layout, held: Held, demand: Demand, replicas: float) -> ServingInput:
+    """What perf is asked about one layout of a model that is already at its precision."""
+    on_chip = min(layout.seat.platform.chip.cores, layout.devices)
+    return replace(
+        _idle(model, layout),
+        kv_pool_bytes=float(held.answer.kv_pool_bytes) / on_chip,
+        load=replace(load_of(demand), prefix_hit_fraction=demand.prefix_hit_fraction),
+        replicas=replicas,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _idle(model: ModelSpec, layout: Layout) -> ServingInput:
+    """The part of the question that no load changes."""
     seat = layout.seat
-    load = replace(load_of(demand), prefix_hit_fraction=demand.prefix_hit_fraction)
-    on_chip = min(seat.platform.chip.cores, layout.devices)
-    asked = ServingInput(
-        shards=held.asked.shards,
+    idle = ServingInput(
+        shards=shards_of(model, replace(layout.split, spare_layers=spare_layers(seat.engine))),
         hardware=seat.hardware,
         parameters=seat.parameters,
         weight_bytes={name: bytes_per_param(name) for name in seat.hardware.gemm_flops_per_s},
         kv_element_bytes=kv_bytes_per_element(seat.limits.kv_format),
-        kv_pool_bytes=float(held.answer.kv_pool_bytes) / on_chip,
+        kv_pool_bytes=0.0,
         max_num_seqs=seat.limits.max_num_seqs,
         chunk_tokens=seat.limits.chunk_tokens,
-        load=load,
-        replicas=replicas,
+        load=IDLE,
         eager=float(seat.limits.eager),
         draft_tokens=seat.limits.draft_tokens,
         acceptance=seat.limits.acceptance,
     )
-    return with_machine(asked)
+    return with_machine(idle)
 
 
 def serving_object(

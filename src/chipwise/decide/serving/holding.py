@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chipwise.decide.serving.seats import Layout
     from chipwise.memory import MemoryAnswer
     from chipwise.model import ModelSpec
+    from chipwise.parallelism import LayerShards, Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,12 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
     return Held(asked=asked, answer=size_serving(asked))
 
 
+@lru_cache(maxsize=1024)
+def shards_of(model: ModelSpec, split: Split) -> LayerShards:
+    """`shard` of one split, remembered."""
+    return shard(model, split)
+
+
 def memory_question(
     model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float
 ) -> ServingMemoryInput:
@@ -45,7 +52,7 @@ def memory_question(
     seat = layout.seat
     split = replace(layout.split, spare_layers=spare_layers(seat.engine))
     return ServingMemoryInput(
-        shards=shard(model, split),
+        shards=shards_of(model, split),
         capacity_bytes=seat.platform.device_memory_bytes * seat.platform.chip.cores,
         utilization=seat.limits.utilization,
         context_tokens=context_tokens,
@@ -62,7 +69,7 @@ def memory_question(
         devices_per_chip=seat.platform.chip.cores,
         lora_adapters=seat.limits.lora_adapters,
         lora_rank=seat.limits.lora_rank,
-        draft=shard(seat.limits.draft, split) if seat.limits.draft else None,
+        draft=shards_of(seat.limits.draft, split) if seat.limits.draft else None,
         draft_tokens=seat.limits.draft_tokens,
     )
 

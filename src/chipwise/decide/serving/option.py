@@ -43,7 +43,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     room = _held_at_context(size_pool(alone))
     full = replace(alone, concurrency=_resident(question, deployment, room))
     held = Held(asked=full, answer=size_serving(full))
-    asked = question_of(layout, held, demand, float(deployment.replicas))
+    asked = question_of(model, layout, held, demand, float(deployment.replicas))
     prediction, _ = explained = explain_serving(asked)
     serving = serving_object(layout, asked, demand, explained)
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite

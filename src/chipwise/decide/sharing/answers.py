@@ -152,7 +152,7 @@ def _tenancy(tenant: Question, need: Need, replicas: int) -> Tenancy:
     usual = hold(model, layout, context_tokens=demand.isl_tokens + demand.osl_tokens, concurrency=float(seats))
     longest = hold(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
     held = max(usual, longest, key=lambda one: float(one.answer.need_bytes))
-    asked = question_of(layout, held, demand, float(replicas))
+    asked = question_of(model, layout, held, demand, float(replicas))
     prediction, _ = explained = explain_serving(asked)
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         spread = ttft_spread(prediction), tpot_spread(prediction, steps=demand.osl_tokens - 1.0)
