@@ -22,7 +22,7 @@ from chipwise.interfaces.api.app import BASE, create_app
 from chipwise.interfaces.api.desk import BusyError, Desk, LeftError, SlowError
 from chipwise.interfaces.api.settings import Settings, checked
 from chipwise.interfaces.sent import packed, unpacked
-from chipwise.interfaces.verbs import TOUCHES_FILES, Leave, command_of
+from chipwise.interfaces.verbs import TOUCHES_FILES, Leave, ask, command_of
 
 HOME = "http://127.0.0.1:8321"
 
@@ -251,6 +251,26 @@ def test_work_ends_soon_after_its_asker_left_and_its_turn_is_free_again() -> Non
         assert len(heard) < 40
 
     anyio.run(asked)
+
+
+class LeavesError(Exception):
+    """Raised by one who listens, when nobody waits any more."""
+
+
+@pytest.mark.parametrize(("stage", "most"), [(0, 1), (1, 2), (2, 3)])
+def test_a_plan_breaks_off_at_the_stage_at_which_its_asker_left(stage: int, most: int) -> None:
+    heard: list[str] = []
+
+    def hear(words: str) -> None:
+        heard.append(words)
+        if len(heard) > stage:
+            raise LeavesError
+
+    with pytest.raises(LeavesError):
+        ask("plan", {"model": "llama-3.1-8b", "for": "chat", "users": 4}, Leave(), hear)
+    assert len(heard) == most
+    assert heard[0].startswith("plan, ")
+    assert "sizes to try" in heard[0]
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -20,7 +21,7 @@ def band(mid: float) -> dict[str, float]:
     return {"low": mid / 2, "mid": mid, "high": mid * 2}
 
 
-CURVES = {
+CURVES: dict[str, Any] = {
     "model": "m<&>", "instance": "g6e.xlarge", "instances": 2, "bars": {"ttft_p99_s": 1.0, "tpot_p99_s": 0.05},
     "load": [
         {"concurrency": users, "ttft_s": band(0.1 * users), "tpot_s": band(0.01 * users),
@@ -32,11 +33,13 @@ CURVES = {
     "memory": {"capacity_bytes": 3e10, "weights_bytes": 3 * 2**30, "cache_bytes": 2**30, "free_bytes": 0},
     "candidates": [
         {"instance": "a", "instances": 1, "usd_per_hour": 2.0, "ttft_p99_s": 0.2, "tpot_p99_s": 0.02, "place": 1,
-         "why": "x"},
+         "feasible": True, "why": "x"},
         {"instance": "b", "instances": 1, "usd_per_hour": 9.0, "ttft_p99_s": 0.2, "tpot_p99_s": 0.01, "place": None,
-         "why": '<script>"'},
+         "feasible": True, "why": '<script>"'},
         {"instance": "c", "instances": 1, "usd_per_hour": None, "ttft_p99_s": None, "tpot_p99_s": None, "place": None,
-         "why": "no price"},
+         "feasible": True, "why": "no price"},
+        {"instance": "d", "instances": 2, "usd_per_hour": 1.0, "ttft_p99_s": 9.0, "tpot_p99_s": 0.005, "place": None,
+         "feasible": False, "why": "P99 TTFT 9 s at best"},
     ],
 }  # fmt: skip
 
@@ -54,6 +57,18 @@ def test_what_has_no_price_has_no_place_and_hover_says_why() -> None:
     told = [one.text for one in root.iter(f"{SVG}title")]
     assert '1 × b: <script>"' in told  # noqa: RUF001 # the sign of the pages
     assert not any("no price" in (text or "") for text in told)
+
+
+def test_what_misses_a_bar_is_a_cross_with_its_reason_and_stands_on_no_front() -> None:
+    drawn = pareto_figure(CURVES)
+    (cross,) = re.findall(r'<path d="M[^"]*l8 8[^>]*><title>([^<]*)', drawn)
+    assert cross.endswith("d: P99 TTFT 9 s at best")
+    alone = pareto_figure({**CURVES, "candidates": [row for row in CURVES["candidates"] if row["feasible"]]})
+    front = re.search(r'<path d="(M[^"]*)" fill="none" stroke="#3566c9"', drawn)
+    assert front is not None
+    assert front.group(1).count("L") == 1  # a and b, though d is cheaper and faster than both
+    assert "misses a bar" in drawn
+    assert "misses a bar" not in alone
 
 
 def test_a_point_stands_where_its_values_say() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,8 @@ def curves(request: Request, *, place: int = 1) -> dict[str, Any]:
 
     `load`: means of one request, and throughput, by requests in flight over the whole deployment. `context`: what
     the cache of one replica holds, by context. `use`: USD per million output tokens by the share of capacity used.
-    `candidates`: every size that would do. A kind of work without such a curve has an empty list.
+    `candidates`: every size that would do, and those that miss a bar at what came nearest; `undrawn`: the others,
+    counted by what refuses them. A kind of work without such a curve has an empty list.
 
     Raises:
         InfeasibleError: nothing is feasible.
@@ -55,7 +57,8 @@ def curves(request: Request, *, place: int = 1) -> dict[str, Any]:
         "context": list(_by_context(request, advice, option)) if serves else [],
         "use": list(_by_use(option)),
         "memory": option.memory["per_chip"],
-        "candidates": [*_picked(advice), *_behind(advice)],
+        "candidates": [*_picked(advice), *_behind(advice), *_missing(advice)],
+        "undrawn": _undrawn(advice),
     }
 
 
@@ -134,6 +137,7 @@ def _picked(advice: Advice) -> Iterator[dict[str, Any]]:
             "ttft_p99_s": spread.ttft_s.p99 if spread else None,
             "tpot_p99_s": spread.tpot_s.p99 if spread else None,
             "place": option.rank,
+            "feasible": True,
             "why": "; ".join(option.reasons[:2]),
         }
 
@@ -147,5 +151,30 @@ def _behind(advice: Advice) -> Iterator[dict[str, Any]]:
             "ttft_p99_s": row.ttft_p99_s,
             "tpot_p99_s": row.tpot_p99_s,
             "place": None,
+            "feasible": True,
             "why": row.behind_because,
         }
+
+
+def _missing(advice: Advice) -> Iterator[dict[str, Any]]:
+    """Sizes that hold the model and miss a bar, as they came nearest."""
+    for row in advice.rejected:
+        near, hourly = row.nearest, row.nearest.get("usd_per_hour")
+        if near.get("instances") is not None:
+            yield {
+                "instance": row.instance,
+                "instances": near["instances"],
+                "usd_per_hour": None if hourly is None else hourly.mid,
+                "ttft_p99_s": near.get("ttft_p99_s"),
+                "tpot_p99_s": near.get("tpot_p99_s"),
+                "place": None,
+                "feasible": False,
+                "why": row.reason,
+            }
+
+
+def _undrawn(advice: Advice) -> list[dict[str, Any]]:
+    """How many sizes stand nowhere among the candidates, by the rule that refuses them."""
+    rules = Counter(row.rule for row in advice.rejected if row.nearest.get("instances") is None)
+    rules.update({"not judged": len(advice.not_judged), "left out by the question": len(advice.excluded)})
+    return [{"rule": rule, "sizes": count} for rule, count in rules.most_common() if count]

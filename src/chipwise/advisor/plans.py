@@ -23,7 +23,7 @@ from chipwise.advisor.tenants import (
 from chipwise.advisor.whole import class_of, made_for
 from chipwise.capacity import known_regions
 from chipwise.catalog import load_catalog
-from chipwise.decide import Demand, Policy, Question, TrainingDemand, decide
+from chipwise.decide import Demand, Policy, Question, TrainingDemand, decide, unheard
 from chipwise.engines import load_engine
 from chipwise.errors import InputError
 from chipwise.guide import precision_floor
@@ -39,6 +39,8 @@ from chipwise.workload import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chipwise.advisor.request import Request
     from chipwise.catalog import Catalog
     from chipwise.decide import Advice
@@ -51,11 +53,12 @@ TEXTS = frozenset({"embed", "classify", "rerank"})
 DEFAULT_ENGINES = {"nvidia": "vllm", "aws": "vllm-neuron"}
 
 
-def advise(request: Request) -> Advice:
+def advise(request: Request, say: Callable[[str], None] = unheard) -> Advice:
     """Which instances for this model and this workload, how many, split how, bought how, and why not the others.
 
     Args:
         request: the question, in base units; what it leaves out the preset fills in.
+        say: hears how far it is; what it raises breaks the work off.
 
     Returns:
         At most three options that differ; every other size of the catalog stands once with its reason.
@@ -69,7 +72,7 @@ def advise(request: Request) -> Advice:
     names = model_names(request.model)
     asked = asked_alone(request, catalog) if len(names) == 1 else _asked_together(request, names, catalog)
     regions = asked.question.policy.regions if request.regions else ()
-    advice = weighed(regions, decide(asked.question), catalog)
+    advice = weighed(regions, decide(asked.question, say), catalog)
     return replace(
         advice,
         model=joint_model(asked.question) if asked.question.tenants else model_object(asked.question.model),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chipwise.decide.advice import Advice, Option
     from chipwise.decide.question import Demand, Policy, Question, TrainingDemand
-    from chipwise.decide.verdict import decide
+    from chipwise.decide.verdict import decide, unheard
 
-__all__ = ["Advice", "Demand", "Option", "Policy", "Question", "TrainingDemand", "decide"]
+__all__ = ["Advice", "Demand", "Option", "Policy", "Question", "TrainingDemand", "decide", "unheard"]
 
 _HOME = {
     "Advice": "chipwise.decide.advice",
@@ -24,6 +24,7 @@ _HOME = {
     "Question": "chipwise.decide.question",
     "TrainingDemand": "chipwise.decide.question",
     "decide": "chipwise.decide.verdict",
+    "unheard": "chipwise.decide.verdict",
 }
 
 

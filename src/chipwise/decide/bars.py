@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.decide.advice import NotJudged, Rejected
 from chipwise.units import show_usd
@@ -23,18 +23,31 @@ def over_budget(deployments: Mapping[str, Sequence[Deployment]], question: Quest
     if budget is None:
         return found
     for name, ones in deployments.items():
-        rates = [usd for one in ones if (usd := one.bar_usd()) is not None]
-        if rates and min(rates) > budget:
+        rates = [(usd, place) for place, one in enumerate(ones) if (usd := one.bar_usd()) is not None]
+        least_usd, place = min(rates, default=(0.0, 0))
+        if least_usd > budget:
             found[name] = Rejected(
                 instance=name,
                 rule="budget",
-                reason=f"{show_usd(min(rates))} at the least (budget {show_usd(budget)})",
-                shortfall={"value": min(rates) - budget, "unit": "usd"},
-                nearest={},
+                reason=f"{show_usd(least_usd)} at the least (budget {show_usd(budget)})",
+                shortfall={"value": least_usd - budget, "unit": "usd"},
+                nearest=_cheapest(ones[place]),
                 change="a larger budget, fewer users or looser bars",
                 source="price list",
             )
     return found
+
+
+def _cheapest(one: Deployment) -> dict[str, Any]:
+    """The deployment that came nearest to the budget."""
+    ttft_p99_s, tpot_p99_s = one.latency_p99_s()
+    return {
+        "precision": one.precision,
+        "instances": one.instances,
+        "usd_per_hour": one.usd_per_hour,
+        "ttft_p99_s": ttft_p99_s,
+        "tpot_p99_s": tpot_p99_s,
+    }
 
 
 def affordable(deployments: Mapping[str, Sequence[Deployment]], question: Question) -> dict[str, list[Deployment]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.decide.advice import Advice, AlsoFeasible, NotJudged, Rejected
+from chipwise.cost import sold_instances
+from chipwise.decide.advice import Advice, AlsoFeasible, NotJudged, Option, Rejected
 from chipwise.decide.aside import set_aside
 from chipwise.decide.bars import affordable, over_budget, unpriced
 from chipwise.decide.compare import guide_object, neuron_object
@@ -28,31 +29,47 @@ from chipwise.perf.other.load import METHOD as OTHER_METHOD
 from chipwise.perf.spread import METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.question import Question
 
 
-def decide(question: Question) -> Advice:
-    """Answer one question: every size of the catalog ends in exactly one of the five lists."""
+def unheard(words: str) -> None:
+    """Where nobody follows how far a question is."""
+    del words
+
+
+def decide(question: Question, say: Callable[[str], None] = unheard) -> Advice:
+    """Answer one question: every size of the catalog ends in exactly one of the five lists.
+
+    Args:
+        question: model, demand, policy.
+        say: hears how far it is, between the stages; what it raises breaks the work off.
+    """
     screened = screen(question)
     offers = {one.name: offer(one, question) for one in screened.tried}
     needs = {one.name: missing_need(one, question) for one in screened.tried}
     quotes = {name: found for name, found in offers.items() if not isinstance(found, Rejected) and needs[name] is None}
+    say(f"{len(screened.tried)} sizes to try")
     found = _search(question, screened.tried, quotes)
+    say(f"{sum(found.layouts_tried):,} layouts tried")
     lettered, unlike = to_the_letter(found.deployments, question)
     found = replace(found, deployments=lettered)
     dear, priceless = over_budget(found.deployments, question), unpriced(found.deployments, question)
     left = affordable(found.deployments, question)
     picked = with_pools(question, pick(left, question), quotes)
     rejected, not_judged = _unfeasible(screened, found, offers, needs, frozenset(unlike))
+    rejected = [_with_price(one, offers.get(one.instance)) for one in rejected]
     rejected += [*dear.values(), *unlike.values()]
     not_judged += priceless.values()
     also = _also(question, picked)
     other = isinstance(question.demand, OtherDemand)
-    options = [with_tenancy(option_of(question, picked, place), question) for place in range(len(picked.options))]
+    options: list[Option] = []
+    for place in range(len(picked.options)):
+        say(f"option {place + 1} of {len(picked.options)}")
+        options.append(with_tenancy(option_of(question, picked, place), question))
     return Advice(
         facts_as_of=question.catalog.facts_as_of,
         model={},
@@ -69,6 +86,15 @@ def decide(question: Question) -> Advice:
         benchmark={},
         warnings=() if isinstance(question.demand, TrainingDemand) else (f"percentiles: {_method(question)}",),
     )
+
+
+def _with_price(one: Rejected, offered: Quote | Rejected | None) -> Rejected:
+    """What came nearest, with what it would cost where it is offered."""
+    instances = one.nearest.get("instances")
+    if instances is None or offered is None or isinstance(offered, Rejected):
+        return one
+    hourly = offered.usd_per_hour.scaled(sold_instances(instances, offered))
+    return replace(one, nearest={**one.nearest, "usd_per_hour": hourly})
 
 
 def _method(question: Question) -> str:

@@ -25,7 +25,7 @@ from chipwise.report.document import (
 from chipwise.report.option import option_blocks
 from chipwise.report.others import lacked
 from chipwise.report.phrases import amount, split_text, times, usd
-from chipwise.units import show_seconds
+from chipwise.units import show_seconds, show_usd
 
 Answer = Mapping[str, Any]
 
@@ -108,6 +108,8 @@ def _nearest(nearest: Answer) -> Line:
 
 
 def _near(name: str, value: Any) -> str:
+    if name == "usd_per_hour":
+        return f"{show_usd(value['mid'])} an hour"
     if isinstance(value, Mapping):
         return split_text(value)
     if isinstance(value, str):

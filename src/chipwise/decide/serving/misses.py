@@ -76,6 +76,7 @@ def slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
     worst = max(ratios, key=lambda name: ratios[name]) if ratios else "throughput"
     nearest = _layout_words(evaluated.layouts[row], evaluated.option) | {
         "units": int(evaluated.units[column]),
+        "instances": int(evaluated.units[column]) * evaluated.packings[row].instances_per_unit,
         "ttft_p99_s": finite(ttft),
         "tpot_p99_s": finite(tpot),
     }

@@ -18,7 +18,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from chipwise.errors import ChipwiseError
 from chipwise.interfaces.api.app import create_app, query_body
 from chipwise.interfaces.api.forms import ZIP, zipped
-from chipwise.interfaces.cli.commands.plot import KINDS, drawing
+from chipwise.interfaces.cli.commands.plot import KINDS, drawing, has
 from chipwise.interfaces.lookups import list_models
 from chipwise.interfaces.web.changes import changed
 from chipwise.interfaces.web.documents import document_of
@@ -155,7 +155,7 @@ class _Pages:
         """The drawings of one option."""
         body = question_of(request)
         content = (await self._asked(request, "plot", {"kind": "plan", **body})).content
-        drawn = {kind: _marked(drawing(kind, content)) for kind, (_, part) in KINDS.items() if content[part]}
+        drawn = {kind: _marked(drawing(kind, content)) for kind in KINDS if has(content, kind)}
         return self._page("curves.html", content=content, drawn=drawn)
 
     async def plot(self, request: Request) -> Response:

@@ -21,6 +21,9 @@ COLORS = ("#3566c9", "#1b9e77", "#d98a1f", "#7b5cc4", "#c9302c", "#8a94a3")
 _FONT = 'font-family="system-ui, sans-serif" font-size="12"'
 
 
+Mark = Literal["dot", "ring", "cross", "none"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """Points in their order, (x, y); with `band` the low and high of each y; `joined` draws the line between."""
@@ -31,7 +34,7 @@ class Series:
     band: tuple[tuple[float, float], ...] = ()
     joined: bool = True
     color: str = COLORS[0]
-    mark: Literal["dot", "ring", "cross", "none"] = "dot"
+    mark: Mark = "dot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,9 @@ def _mark(series: Series, x: float, y: float, words: str) -> str:
     title = f"<title>{escape(words)}</title>" if words else ""
     if series.mark == "cross":
         path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-        return f'<path d="{path}" stroke="{series.color}" stroke-width="2" fill="none">{title}</path>'
+        return (
+            f'<path d="{path}" stroke="{series.color}" stroke-width="2" fill="none" pointer-events="all">{title}</path>'
+        )
     fill = series.color if series.mark == "dot" else "none"
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{series.color}" stroke-width="1.5" '

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from chipwise.report.drawings.axes import spanning
-from chipwise.report.drawings.chart import COLORS, Chart, Limit, Series, stack, svg
+from chipwise.report.drawings.chart import COLORS, Chart, Limit, Mark, Series, stack, svg
 from chipwise.report.phrases import times
 from chipwise.units import show_bytes, show_count, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
 _PERCENT = 100.0
+_WIDE = 8.0
+"""A span of so many times is drawn on a logarithmic axis."""
 
 
 def latency_figure(curves: Answer) -> str:
@@ -94,20 +96,22 @@ def cost_figure(curves: Answer) -> str:
 
 
 def pareto_figure(curves: Answer) -> str:
-    """Every size that would do, by price and latency; hover says why it is chosen or not."""
+    """Every size that holds the model, by price and latency; hover says why it is chosen or not."""
     rows = [row for row in curves["candidates"] if row["usd_per_hour"] and row["tpot_p99_s"]]
-    chosen = [row for row in rows if row["place"]]
-    others = [row for row in rows if not row["place"]]
+    would_do = [row for row in rows if row["feasible"]]
     bar = curves["bars"]["tpot_p99_s"]
+    latencies_s = [row["tpot_p99_s"] for row in rows]
+    wide = max(latencies_s, default=1.0) > _WIDE * min(latencies_s, default=1.0)
     return svg(
         Chart(
-            title=f"All sizes that would do for {curves['model']}: price against P99 TPOT",
+            title=f"All sizes that hold {curves['model']}: price against P99 TPOT",
             x=spanning("USD an hour", [row["usd_per_hour"] for row in rows], shown=show_usd, log=True),
-            y=spanning("P99 TPOT", [*(row["tpot_p99_s"] for row in rows), bar or 0.0], shown=show_seconds),
+            y=spanning("P99 TPOT", [*latencies_s, bar or 0.0], shown=show_seconds, log=wide),
             series=(
-                Series(label="none is cheaper and faster", points=_front(rows), mark="none"),
-                _scattered("would do as well", others, COLORS[5]),
-                _scattered("options", chosen, COLORS[1]),
+                Series(label="none is cheaper and faster", points=_front(would_do), mark="none"),
+                _scattered("misses a bar", [row for row in rows if not row["feasible"]], COLORS[5], "cross"),
+                _scattered("would do as well", [row for row in would_do if not row["place"]], COLORS[5], "ring"),
+                _scattered("options", [row for row in would_do if row["place"]], COLORS[1], "dot"),
             ),
             limits=(Limit(axis="y", value=bar, label=f"asked ≤ {show_seconds(bar)}"),) if bar else (),
         )
@@ -127,12 +131,12 @@ def _front(rows: list[Answer]) -> tuple[tuple[float, float], ...]:
     return tuple(found)
 
 
-def _scattered(label: str, rows: list[Answer], color: str) -> Series:
+def _scattered(label: str, rows: list[Answer], color: str, mark: Mark) -> Series:
     return Series(
-        label=label,
+        label=label if rows else "",
         color=color,
         joined=False,
-        mark="dot" if label == "options" else "ring",
+        mark=mark,
         points=tuple((row["usd_per_hour"], row["tpot_p99_s"]) for row in rows),
         told=tuple(f"{times(row['instances'], row['instance'])}: {row['why']}" for row in rows),
     )

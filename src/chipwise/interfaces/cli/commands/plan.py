@@ -289,7 +289,8 @@ def run(fields: dict[str, Any], output: Output) -> int:
     from chipwise.advisor.plans import advise
 
     folder = fields.get("deploy")
-    advice = advise(asked({name: value for name, value in fields.items() if name != "deploy"}))
+    request = asked({name: value for name, value in fields.items() if name != "deploy"})
+    advice = advise(request, lambda words: output.say(f"plan, {words}"))
     if folder is not None and advice.options:
         _deploy(advice, folder)
     output.emit(advice, "plan")

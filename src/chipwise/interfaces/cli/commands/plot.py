@@ -66,6 +66,12 @@ def run(fields: dict[str, Any], output: Output) -> int:
     return 0
 
 
+def has(curves: Mapping[str, Any], kind: str) -> bool:
+    """Whether there is something to draw: of candidates, one with a price and a latency."""
+    found = curves[KINDS[kind][1]]
+    return any(one["usd_per_hour"] and one["tpot_p99_s"] for one in found) if kind == "plan" else bool(found)
+
+
 def drawing(kind: str, curves: Mapping[str, Any]) -> str:
     """The SVG of one kind.
 
@@ -74,9 +80,9 @@ def drawing(kind: str, curves: Mapping[str, Any]) -> str:
     """
     from chipwise.report import drawings
 
-    name, part = KINDS[kind]
-    if not curves[part]:
-        raise InputError(f"no {kind} to draw", why="this work has no such curve", fix="draw plan, or memory")
+    name, _ = KINDS[kind]
+    if not has(curves, kind):
+        raise InputError(f"no {kind} to draw", why="this work has no such curve", fix="draw memory")
     drawn: str = getattr(drawings, name)(curves)
     return drawn
 
