@@ -1,8 +1,9 @@
 """How much the server carries: questions a second and P99 with 1, 16 and 64 clients, and memory over many requests.
 
 Every plan is another question, so that none is answered from what is kept; the kept ones are measured beside them.
-Prints, for every line, questions a second, P99 seconds, and the ratio to one client of the same run. SERVED=N sets
-the number of requests of the memory line (50,000 unless set).
+Prints, for every line, questions a second, P99 seconds, and the ratio to one client of the same run. Then the memory
+of the server while it answers SERVED questions (50,000 unless set), no two alike, of several models about few sizes:
+what is remembered of questions must be bounded.
 """
 
 from __future__ import annotations
@@ -65,9 +66,21 @@ def _lives(home: str) -> bool:
         return False
 
 
+MARKS = (0.02, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Shares of the questions after which memory is read."""
+MODELS = ("llama-3.1-8b", "qwen3-8b", "qwen2.5-7b", "gemma-3-12b", "gpt-oss-20b", "qwen3-30b-a3b", "qwen2.5-14b")
+
+
 def plan(number: int) -> dict[str, Any]:
-    """Another question each time."""
-    return {"model": "llama-3.3-70b", "for": "chat", "users": 8 + number, "region": ["us"]}
+    """Another question each time, about the whole catalog."""
+    users, isl = 8 + number % 200, 500 + number
+    return {"model": "llama-3.3-70b", "for": "chat", "users": users, "isl": isl, "region": ["us"]}
+
+
+def small_plan(number: int) -> dict[str, Any]:
+    """Another question each time, about few sizes."""
+    model, users, isl = MODELS[number % len(MODELS)], 1 + number % 97, 200 + number % 20_011
+    return {"model": model, "for": "chat", "users": users, "isl": isl, "context": 32_768, "only": ["g6e"]}
 
 
 async def load(home: str, clients: int, count: int, question: Ask) -> Carried:
@@ -99,7 +112,7 @@ def resident_bytes(process: subprocess.Popen[bytes]) -> int:
 
 def compare(home: str) -> None:
     """A line for each kind of question and number of clients."""
-    starts = itertools.count(10_000, PLANS)
+    starts = itertools.count(10, PLANS)
     for name in ("each another", "the same"):
         alone = 0.0
         for clients in CLIENTS:
@@ -123,15 +136,31 @@ def _same(number: int) -> dict[str, Any]:
     return plan(0)
 
 
+def served(home: str, process: subprocess.Popen[bytes]) -> None:
+    """Memory after shares of the questions."""
+    print(f"memory before {resident_bytes(process) / 2**20:.0f} MiB")
+    done = 0
+    for share in MARKS:
+        count = round(share * SERVED) - done
+        found = asyncio.run(load(home, 4, count, partial(_small_from, done)))
+        done += count
+        print(
+            f"memory after {done:>6,} {resident_bytes(process) / 2**20:.0f} MiB  {found.per_s:6.1f}/s  "
+            f"not answered {found.refused}",
+            flush=True,
+        )
+
+
+def _small_from(start: int, number: int) -> dict[str, Any]:
+    return small_plan(start + number)
+
+
 def main() -> None:
     """Print every line."""
     with server() as (home, process):
         asyncio.run(load(home, 1, 4, plan))
         compare(home)
-        before = resident_bytes(process)
-        asyncio.run(load(home, 16, SERVED, lambda number: plan(number % 200)))
-        after = resident_bytes(process)
-        print(f"memory over {SERVED:,} requests: {before / 2**20:.0f} MiB, then {after / 2**20:.0f} MiB")
+        served(home, process)
     print(f"exit status on SIGTERM: {process.returncode}")
 
 
