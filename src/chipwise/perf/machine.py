@@ -46,7 +46,7 @@ def machine_of(site: Site) -> Machine:
         KeyError: a weight format of the model has no rate or no size.
     """
     rates, work = rates_of(site), site.work
-    weight_bytes = {name: _counted_bytes(site, size) for name, size in site.weight_bytes.items()}
+    weight_bytes = {name: _counted_bytes(site, name, size) for name, size in site.weight_bytes.items()}
     costs = costs_of(site, rates, weight_bytes)
     return Machine(
         costs=costs,
@@ -75,6 +75,11 @@ def _dimensions(site: Site, costs: Costs) -> int:
     return max(*map(np.ndim, (*numbers, *others, *fitted)), *matrices)
 
 
-def _counted_bytes(site: Site, size: Number) -> Number:
-    """Bytes that a parameter counts for, scales included: more than it takes where it is streamed slower."""
-    return size / np.where(np.asarray(size) < NARROW_BYTES, site.parameters.narrow_fraction, 1.0)
+def _counted_bytes(site: Site, name: str, size: Number) -> Number:
+    """Bytes that a parameter counts for, scales included: more than it takes where it is streamed slower.
+
+    Narrow weights are, where kernels widen them before they multiply; tensor cores that take them as they are read
+    them as they read others.
+    """
+    narrow = (np.asarray(size) < NARROW_BYTES) & (np.asarray(site.hardware.widened.get(name, 0.0)) > 0)
+    return size / np.where(narrow, site.parameters.narrow_fraction, 1.0)
