@@ -81,9 +81,10 @@ def _burst_share(case: Case, inside: Number) -> Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Turn:
-    """One round of the closed loop's fixed point."""
+    """One round of the closed loop's fixed point; `alone` is its steady state as a prompt that comes alone finds it."""
 
     steady: Steady
+    alone: Steady
     serving_s: Number
     ttft_s: Number
     queue_s: Number
@@ -95,15 +96,31 @@ class _Turn:
         return np.maximum(inside * self.serving_s / cycle_s, FEWEST)
 
 
+def _together(case: Case, inside: Number) -> Number:
+    """Prompts that come at once: answers of one length that start together end together, and so do their successors.
+
+    A benchmark starts all its clients at once: their prompts share steps, and fewer steps hold up those who decode.
+    Not where answers differ in length, where data-parallel ranks each schedule their own requests, and in a service,
+    which has no start (`burst_fraction` 0). How many share the step of a prompt is not stated by those who measure,
+    and a little scatter of lengths parts them: TTFT takes each prompt alone.
+    """
+    service = np.asarray(case.machine.parameters.burst_fraction) == 0
+    apart = service | (np.asarray(case.load.osl_cv) > 0) | (np.asarray(case.machine.dp) > 1)
+    return np.where(apart, 1.0, np.maximum(inside, 1.0))
+
+
 def _turn(case: Case, inside: Number, running: Number) -> _Turn:
-    steady = steady_of(case, running)
+    together = _together(case, inside)
+    alone = steady_of(case, running)
+    steady = steady_of(case, running, together) if np.any(together > 1) else alone
     several = np.where(inside > 1, 1.0, 0.0)
-    queue_s = several * prompts_ahead_s(steady)
-    burst_s = several * _burst_share(case, inside) * (inside - 1.0) / 2.0 * steady.prompt_work_s
+    queue_s = several * prompts_ahead_s(alone)
+    burst_s = several * _burst_share(case, inside) * (inside - 1.0) / 2.0 * alone.prompt_work_s
     return _Turn(
         steady=steady,
+        alone=alone,
         serving_s=decode_steps(case) * steady.tpot_s * case.speculation.tokens_per_step,
-        ttft_s=own_prefill_s(case, steady) + several * steady.tpot_s / 2.0 + queue_s + burst_s,
+        ttft_s=own_prefill_s(case, alone) + several * steady.tpot_s / 2.0 + queue_s + burst_s,
         queue_s=queue_s,
         burst_s=burst_s,
     )
@@ -128,7 +145,7 @@ def closed(case: Case) -> Outcome:
     ttft = np.maximum(clients / rate - turn.serving_s, turn.ttft_s)
     return Outcome(
         ttft_s=ttft,
-        wait_s=ttft - own_prefill_s(case, steady),
+        wait_s=ttft - own_prefill_s(case, turn.alone),
         queue_s=turn.queue_s,
         burst_s=turn.burst_s,
         burst_share=_burst_share(case, inside),
@@ -136,6 +153,7 @@ def closed(case: Case) -> Outcome:
         running=np.minimum(running, steady.running),
         requests_per_s=rate,
         steady=steady,
+        alone=turn.alone,
     )
 
 

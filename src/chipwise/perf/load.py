@@ -142,6 +142,8 @@ class Outcome:
     running: Number
     requests_per_s: Number
     steady: Steady
+    alone: Steady | None = None
+    """What a prompt that comes alone finds, where `steady` is one in which prompts come together."""
     best: Steady | None = None
     """`highest(case)`, where the composition needed it."""
     queue_s: Number = 0.0

@@ -15,9 +15,9 @@ SATURATION = 0.98
 """Share of the highest rate above which a queue does not drain within a run: the answer is `saturated`."""
 
 
-def steady_of(case: Case, running: Number) -> Steady:
-    """The steady state of a case in which `running` sequences decode."""
-    return steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running)
+def steady_of(case: Case, running: Number, together: Number = 1.0) -> Steady:
+    """The steady state of a case in which `running` sequences decode; `together` prompts come at once."""
+    return steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running, together=together)
 
 
 def decode_steps(case: Case) -> Number:

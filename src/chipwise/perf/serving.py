@@ -75,7 +75,7 @@ def alone_s(asked: ServingInput) -> tuple[Number, Number]:
 
 def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
     alone_ttft_s, alone_tpot_s = isolated(case)
-    best = outcome.best or highest(case)
+    best, alone = outcome.best or highest(case), outcome.alone or outcome.steady
     rate = outcome.requests_per_s * case.replicas
     return ServingPrediction(
         ttft_s=outcome.ttft_s,
@@ -97,8 +97,8 @@ def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
         plain_step_s=outcome.steady.plain_step_s,
         prefill_delta_s=outcome.steady.prefill_delta_s,
         prefill_share=outcome.steady.prefill_share,
-        prefill_utilisation=outcome.steady.requests_per_s * outcome.steady.prompt_work_s,
-        own_prefill_s=own_prefill_s(case, outcome.steady),
+        prefill_utilisation=alone.requests_per_s * alone.prompt_work_s,
+        own_prefill_s=own_prefill_s(case, alone),
     )
 
 
@@ -176,7 +176,7 @@ def _prompt_steps(case: Case, outcome: Outcome, step: Number) -> Number:
     own = (
         outcome.ttft_s - outcome.wait_s
         if case.load.kind in {"single", "static"}
-        else own_prefill_s(case, outcome.steady)
+        else own_prefill_s(case, outcome.alone or outcome.steady)
     )
     return (own - arrival_s(case)) / step
 

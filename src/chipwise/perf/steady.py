@@ -224,12 +224,19 @@ def _plain_and_delta_s(
 
 
 def steady_at(
-    machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, *, running: Number
+    machine: Machine,
+    lengths: Lengths,
+    limits: Limits,
+    speculation: Speculation,
+    *,
+    running: Number,
+    together: Number = 1.0,
 ) -> Steady:
     """The steady state in which `running` sequences decode and prompts arrive as fast as sequences finish.
 
     Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
-    the prompts of more would not fit into their steps.
+    the prompts of more would not fit into their steps. A step that carries prompts carries `together` of them, as far
+    as the engine's chunk goes.
     """
     pp, dp, fresh = machine.pp, machine.dp, lengths.fresh
     steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
@@ -238,7 +245,7 @@ def steady_at(
     most = np.where(mixed, budget * pp * steps_of_one / fresh, np.inf)
     decoding = np.minimum(running, most)
     per_step = decoding * fresh / steps_of_one / pp
-    chunk = np.minimum(budget, np.maximum(per_step, np.minimum(fresh, budget)))
+    chunk = np.minimum(budget, np.maximum(per_step, fresh * together))
     plain_s, delta_s = _plain_and_delta_s(machine, lengths, decoding, speculation, chunk)
     share = per_step / chunk
     step = plain_s + share * delta_s
