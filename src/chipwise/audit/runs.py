@@ -166,7 +166,8 @@ def conditions_of(row: Row, models: Path | None) -> Conditions:
     """What a row of `inference.csv` states.
 
     A blank tp means that the devices of the row, beyond pp and dp, are one tensor-parallel group. Data-parallel
-    ranks without shared experts are replicas, where one replica holds the model.
+    ranks of a model without experts are replicas; those of a mixture share its experts, dealt out over ep or else cut
+    over all ranks (vLLM, "Data Parallel Deployment": expert layers form a group of DP x TP).
 
     Raises:
         SkipError: a condition is missing, or a name is unknown.
@@ -183,7 +184,7 @@ def conditions_of(row: Row, models: Path | None) -> Conditions:
         chip_id=chip.id,
         engine=engine,
         assumed_release=assumed,
-        place=held(place_of(row, chip), model, memory / chip.cores),
+        place=held(place_of(row, chip, shared=model.is_moe), model, memory / chip.cores),
         load=load,
         said=said,
         kv_words=row.text("kv_precision"),
@@ -255,15 +256,20 @@ def _needed(row: Row, column: str) -> float:
     return value
 
 
-def place_of(row: Row, chip: Chip) -> Place:
+def place_of(row: Row, chip: Chip, *, shared: bool = False) -> Place:
     """Degrees and replicas: tp counts devices, `n_devices` chips.
+
+    Args:
+        row: what is stated.
+        chip: where.
+        shared: data-parallel ranks share experts even where none says over how many they are dealt out.
 
     Raises:
         SkipError: neither tp nor the number of devices is stated.
     """
     tp, pp, dp, ep = (row.positive(name) for name in ("tp", "pp", "dp", "ep"))
     pp, ep, ranks = stages(pp or 1.0), ep or 1.0, dp or 1.0
-    ranks = ranks if ep > 1 else 1.0
+    ranks = ranks if ep > 1 or shared else 1.0
     chips = row.positive("n_devices")
     if chips is None:
         if tp is None:

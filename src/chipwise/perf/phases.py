@@ -6,7 +6,7 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.load import Case
-from chipwise.perf.steady import Steady, decode_step_s, prefill_alone_s, prompt_chunks, steady_at
+from chipwise.perf.steady import Steady, chunk_delta_s, decode_step_s, prefill_alone_s, prompt_chunks, steady_at
 
 TINY_S = 1e-12
 BUSIEST = 0.95
@@ -39,10 +39,16 @@ def isolated(case: Case) -> tuple[Number, Number]:
 
 
 def own_prefill_s(case: Case, steady: Steady) -> Number:
-    """From the first step that takes a prompt in to its first token, under load."""
-    steps, _ = prompt_chunks(case.lengths, case.limits)
-    ridden = steady.plain_step_s * case.machine.parameters.mixed_fraction + steady.prefill_delta_s
-    return arrival_s(case) + steps * ridden
+    """From the first step that takes a prompt in to its first token, under load.
+
+    A prompt stands on one of the data-parallel ranks; what others decode meanwhile takes the ranks' prompts as even.
+    """
+    steps, chunk = prompt_chunks(case.lengths, case.limits)
+    delta_s = steady.prefill_delta_s
+    if np.any(np.asarray(case.machine.dp) > 1):
+        of_one = chunk_delta_s(case.machine, case.lengths, steady.running, steady.plain_step_s, chunk, ranks=1.0)
+        delta_s = np.maximum(delta_s, of_one)
+    return arrival_s(case) + steps * (steady.plain_step_s * case.machine.parameters.mixed_fraction + delta_s)
 
 
 def prompts_ahead_s(steady: Steady) -> Number:

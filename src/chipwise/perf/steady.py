@@ -10,7 +10,7 @@ interference).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -158,11 +158,13 @@ def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, reque
     """
     fresh = lengths.fresh
     total = fresh * requests
-    steps = np.ceil(total / (limits.chunk_tokens * machine.dp))
+    ranks = np.minimum(machine.dp, requests)
+    steps = np.ceil(total / (limits.chunk_tokens * ranks))
     own_steps = np.ceil(fresh / limits.chunk_tokens)
     one = StepLoad(
         prefill_tokens=total / steps,
         prefill_sequences=np.maximum(requests / steps * own_steps, requests / np.maximum(steps, requests)),
+        prompt_ranks=ranks,
         prefill_past=lengths.cached + (fresh - fresh / own_steps) / 2.0,
     )
     return _pipelined(machine, steps) * step_s(machine, one)
@@ -205,10 +207,12 @@ def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculati
     return step_s(machine, decode_load(machine, lengths, running, speculation)) + speculation.draft_s
 
 
-def chunk_delta_s(machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number) -> Number:
-    """What `chunk` prefill tokens add to a step of `running` decodes, or take in a step of their own."""
+def chunk_delta_s(
+    machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number, *, ranks: Number = np.inf
+) -> Number:
+    """What `chunk` prefill tokens on so many ranks add to a step of `running` decodes, or take in one of their own."""
     mixed = machine.parameters.mixed_fraction
-    load = chunk_load(lengths, running * mixed, chunk)
+    load = replace(chunk_load(lengths, running * mixed, chunk), prompt_ranks=ranks)
     return np.maximum(step_s(machine, load) - plain_s * mixed, 0.0)
 
 

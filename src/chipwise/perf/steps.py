@@ -40,6 +40,8 @@ class StepLoad:
     prefill_past: Number = 0.0
     """Tokens already cached of the sequences being prefilled."""
     prefill_sequences: Number = 0.0
+    prompt_ranks: Number = np.inf
+    """Data-parallel ranks that the prompts stand on, at most all: a prompt stands on one, and the others wait."""
     decode_sequences: Number = 0.0
     """Computed; `idle_sequences` of them only fill a compiled graph."""
     decode_context: Number = 0.0
@@ -104,10 +106,15 @@ def _computed_and_touched(
     return np.where(exact, computed, compiled[0]), np.where(exact, touched, compiled[1])
 
 
+def _prompt_ranks(machine: Machine, load: StepLoad) -> Number:
+    ranks = load.prompt_ranks
+    return machine.dp if isinstance(ranks, float) and ranks == np.inf else np.minimum(machine.dp, ranks)
+
+
 def prefill_attention_term(machine: Machine, layer: LayerCosts, load: StepLoad) -> Term:
     """Attention of the prefill tokens; sparse attention looks back at `sparse_tokens` at most."""
-    cache, dp = layer.cache, machine.dp
-    tokens = load.prefill_tokens / dp
+    cache, ranks = layer.cache, _prompt_ranks(machine, load)
+    tokens = load.prefill_tokens / ranks
     each = load.prefill_tokens / np.maximum(load.prefill_sequences, 1.0)
     if cache.kind in {"linear", "mamba", "none"}:
         size = op.state_bytes(state_bytes_per_sequence=cache.state_bytes_per_sequence, sequences=0.0, tokens=tokens)
@@ -125,7 +132,7 @@ def prefill_attention_term(machine: Machine, layer: LayerCosts, load: StepLoad) 
     )
     size = cache.elements_per_token * machine.kv_element_bytes * (tokens + load.prefill_past)
     roof = op.roofline(
-        flops=flops * np.maximum(load.prefill_sequences, 1.0) / dp / machine.cp,
+        flops=flops * np.maximum(load.prefill_sequences, 1.0) / ranks / machine.cp,
         flops_per_s=machine.attention_flops_per_s,
         size_bytes=size,
         bytes_per_s=machine.bytes_per_s,
@@ -182,10 +189,11 @@ def _decode_attention_of_one(machine: Machine, layer: LayerCosts, load: StepLoad
     )
 
 
-def _layer_terms(machine: Machine, layer: LayerCosts, load: StepLoad, tokens: Number) -> Iterator[Term]:
+def _layer_terms(machine: Machine, layer: LayerCosts, load: StepLoad) -> Iterator[Term]:
     """What does not grow with the tokens alone: experts, and attention."""
     if layer.experts is not None:
-        yield expert_term(machine, layer, tokens=tokens * machine.dp)
+        whole = load.prefill_tokens + load.decode_sequences * load.tokens_per_sequence
+        yield expert_term(machine, layer, tokens=whole)
     if not _nothing(load.prefill_tokens):
         yield prefill_attention_term(machine, layer, load)
     if not _nothing(load.decode_sequences):
@@ -218,7 +226,7 @@ def _carried(machine: Machine, load: StepLoad) -> _Carried:
     cut, dp = _micro_batch(load, machine.pp), machine.dp
     return _Carried(
         cut=cut,
-        tokens=(cut.prefill_tokens + cut.decode_sequences * cut.tokens_per_sequence) / dp,
+        tokens=cut.prefill_tokens / _prompt_ranks(machine, cut) + cut.decode_sequences * cut.tokens_per_sequence / dp,
         sampled=(cut.decode_sequences * cut.tokens_per_sequence + cut.prefill_sequences) / dp,
         sequences=(load.decode_sequences + load.prefill_sequences) / dp,
     )
@@ -229,7 +237,7 @@ def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
     costs, carried = machine.costs, _carried(machine, load)
     yield from _stream_terms(costs.streams, carried.tokens)
     for layer in machine.costs.layers:
-        yield from _layer_terms(machine, layer, carried.cut, carried.tokens)
+        yield from _layer_terms(machine, layer, carried.cut)
     yield from (_linear_term(one, carried.tokens) for one in costs.linear)
     yield Term(operation="launches", seconds=_with_prompts(load, *costs.launches_s))
     yield from _stream_terms(costs.head, carried.sampled)
@@ -279,6 +287,7 @@ def _micro_batch(load: StepLoad, pp: Number) -> StepLoad:
         prefill_tokens=load.prefill_tokens,
         prefill_past=load.prefill_past,
         prefill_sequences=load.prefill_sequences,
+        prompt_ranks=load.prompt_ranks,
         decode_sequences=sequences,
         decode_context=load.decode_context,
         idle_sequences=load.idle_sequences / pp,
@@ -291,7 +300,7 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
     costs, carried = machine.costs, _carried(machine, load)
     total = costs.streams.seconds(carried.tokens) + costs.head.seconds(carried.sampled)
     for layer in machine.costs.layers:
-        for term in _layer_terms(machine, layer, carried.cut, carried.tokens):
+        for term in _layer_terms(machine, layer, carried.cut):
             total = total + term.seconds
     total = total + _with_prompts(load, *costs.launches_s) + (costs.fixed_s + costs.token_s * carried.tokens)
     total = total + _sampling_term(machine, carried.cut, carried.sampled).seconds
