@@ -299,3 +299,26 @@ def test_large_experts_and_reinforcement_get_sensible_options(model: str, purpos
         assert option.run.duration_s.mid < 3 * DAY_S
         assert 0.03 < option.performance["training"]["mfu_fraction"].mid < 0.7
         assert option.instances <= 64
+
+
+def batched(batch: int, **asked: Any) -> Advice:
+    """A pretraining on one size with that many sequences a step."""
+    one = {"tokens": 1e12, "goal": "time-to-train", "only": ("p5.48xlarge",)}
+    return plan("llama-3.1-8b", "pretrain", global_batch=batch, **one, **asked)
+
+
+def test_more_sequences_a_step_end_a_run_sooner() -> None:
+    small, large = batched(128).options[0], batched(2048).options[0]
+    assert (small.settings["global_batch"], large.settings["global_batch"]) == (128, 2048)
+    assert small.run is not None
+    assert large.run is not None
+    assert large.run.duration_s.mid < small.run.duration_s.mid
+    late = batched(128, deadline_s=large.run.duration_s.mid)
+    assert not late.options
+    assert any("--global-batch" in one.change for one in late.rejected)
+
+
+def test_a_batch_too_small_for_a_node_is_named_as_the_reason() -> None:
+    starved = plan("resnet-50", "pretrain", global_batch=4, only=("p5.48xlarge",))
+    assert not starved.options
+    assert any("--global-batch" in one.change for one in starved.rejected)

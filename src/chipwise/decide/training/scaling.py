@@ -135,7 +135,7 @@ def bar_failure(fleets: Sequence[TrainingDeployment], bars: Sequence[Bars]) -> F
         return Failure(
             stage="slo", distance=times, source="training prediction", nearest=place,
             reason=f"takes {show_seconds(took)} {on} (deadline {show_seconds(worst.deadline_s)}{whose})",
-            change=f"a deadline {times:.2f} times as long, a larger global batch (what a step can be shared by), "
+            change=f"a deadline {times:.2f} times as long, a larger --global-batch (what a step can be shared by), "
             "or a faster size",
             shortfall={"value": took - worst.deadline_s, "unit": "s"},
         )  # fmt: skip

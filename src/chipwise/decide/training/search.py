@@ -157,7 +157,7 @@ def _copies_failure(platform: Platform, run: TrainingDemand) -> Failure:
         reason=f"no legal split of its {platform.devices} devices gives each copy a micro-batch: a step holds "
         f"{run.global_batch:,.0f}",
         source="parallelism",
-        change="a shorter sequence (more of them a step), or a size with fewer devices",
+        change="a larger --global-batch, a shorter sequence (more of them a step), or a size with fewer devices",
     )
 
 
