@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Failure
@@ -89,25 +89,6 @@ def loosened(bars: Bars, fleets: Iterable[TrainingDeployment], question: Questio
 def _over(fleet: TrainingDeployment, budget_usd: float | None) -> bool:
     usd = fleet.bar_usd()
     return budget_usd is not None and usd is not None and usd > budget_usd
-
-
-def compared(fleets: Sequence[TrainingDeployment]) -> list[TrainingDeployment]:
-    """The fleets of one size from the smallest, each with its efficiency against the smallest that holds the run."""
-    ordered = sorted(fleets, key=lambda one: one.instances)
-    first = ordered[0]
-    return [
-        replace(
-            one,
-            fewest=first.instances,
-            efficiency_fraction=parallel_efficiency_fraction(
-                smallest_s=first.duration_s.mid,
-                smallest=first.instances,
-                larger_s=one.duration_s.mid,
-                larger=one.instances,
-            ),
-        )
-        for one in ordered
-    ]
 
 
 def pays(fleet: TrainingDeployment) -> bool:
