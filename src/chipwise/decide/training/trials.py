@@ -7,6 +7,7 @@ recomputation) is the same for all rows of one `Trial`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from chipwise.model import ModelSpec
 
     Floats = NDArray[np.float64]
+
+MODES_AT_ONCE = 2
+"""Fabrics that are remembered: the same ways are tried in one mode after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +155,7 @@ def _layout(scheme: Scheme, ways: Ways) -> TrainingLayout:
     return TrainingLayout(shard=scheme.shard, **degrees)
 
 
+@lru_cache(maxsize=MODES_AT_ONCE)
 def _fabric(trainer: str, precision: str, ways: Ways) -> Fabric:
     fabrics = [platform_fabric(one, trainer, precision) for one in ways.platforms]
     hardware = stack([one.hardware for one in fabrics])
@@ -189,6 +194,7 @@ def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=MODES_AT_ONCE)
 def _coefficients(trainer: str, precision: str, ways: Ways) -> TrainingCoefficients:
     known = [coefficients_of(one.chip.architecture, trainer, precision) for one in ways.platforms]
     names = [one.name for one in fields(TrainingCoefficients)]

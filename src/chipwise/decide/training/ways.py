@@ -171,6 +171,7 @@ def _rows(asked: _Asked) -> Floats:
 
 def _on_nodes(asked: _Asked, count: int) -> Iterator[tuple[int, ...]]:
     devices, batch = asked.devices * count, asked.global_batch
+    layers = asked.model.layer_count
     for tp, pp, cp in _splits(asked):
         if devices % (tp * pp * cp):
             continue
@@ -178,13 +179,12 @@ def _on_nodes(asked: _Asked, count: int) -> Iterator[tuple[int, ...]]:
         sizes = [size for size in asked.micro_batches if dp * size <= batch]
         for ep in _expert_degrees(asked.model, tp * cp * dp, asked.devices):
             for size in sizes:
-                for vp in _interleavings(asked, pp, batch / (dp * size * pp)):
+                for vp in _interleavings(layers, pp, batch / (dp * size * pp)):
                     yield count, tp, pp, vp, ep, dp, cp, size
 
 
-def _interleavings(asked: _Asked, pp: int, rounds: float) -> tuple[int, ...]:
+def _interleavings(layers: int, pp: int, rounds: float) -> tuple[int, ...]:
     """Stages whole and, where micro-batches come in whole rounds of stages, dealt layer by layer."""
-    layers = asked.model.layer_count
     return (1, layers // pp) if pp > 1 and layers % pp == 0 and rounds == int(rounds) else (1,)
 
 
