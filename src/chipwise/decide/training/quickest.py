@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-KEPT = 64
-"""Answers that are remembered; each holds one row a fleet."""
+KEPT = 30
+"""Answers that are remembered, about ten questions' worth: one row a fleet each, and the ways that were tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

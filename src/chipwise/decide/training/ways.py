@@ -29,7 +29,7 @@ SAMPLE_BATCHES = tuple(2**power for power in range(18))
 """Samples are smaller than sequences, down to the row of a table."""
 DEGREES = (1, 2, 4, 8, 16, 32)
 STAGES = (1, 2, 4, 8, 16)
-KEPT = 24
+KEPT = 30
 """Sets of rows that are remembered: about ten questions' worth."""
 COLUMNS = ("nodes", "tp", "pp", "vp", "ep", "dp", "cp", "micro_batch")
 """What a row says beside its platform."""
