@@ -1,7 +1,7 @@
 """Milliseconds of `advise()` over the whole catalog, against a fixed piece of numpy work.
 
 `first` is a model's first question in the process; `median` those that follow it, each of another load, as a page's
-sliders ask them.
+sliders ask them; of `another batch`, each of another number of sequences a step.
 """
 
 from __future__ import annotations
@@ -55,14 +55,21 @@ def other_loads(request: Request) -> Callable[[], object]:
     return ask
 
 
+def other_batches(request: Request) -> Callable[[], object]:
+    """The question, each time with a few more sequences a step: no step of a run is remembered."""
+    batches = count(512, 8)
+    return lambda: advise(replace(request, global_batch=next(batches)))
+
+
 def main() -> None:
     """Print one row a question."""
     unit_ms = statistics.median(time_ms(yardstick) for _ in range(RUNS))
     advise(Request(model="qwen3-8b", purpose="chat", users=8))  # reads the facts: no question's own time
     print(f"{'question':<14}{'first ms':>10}{'median ms':>11}{'p90 ms':>9}{'x yardstick':>13}")
     print(f"{'(yardstick)':<14}{'':>10}{unit_ms:>11.2f}{'':>9}{1.0:>13.1f}")
-    for name, request in QUESTIONS.items():
-        ask = other_loads(request)
+    asked = {name: other_loads(request) for name, request in QUESTIONS.items()}
+    asked["another batch"] = other_batches(QUESTIONS["pretrain 8B"])
+    for name, ask in asked.items():
         first_ms = time_ms(ask)
         found = sorted(time_ms(ask) for _ in range(RUNS))
         median_ms, p90_ms = statistics.median(found), found[int(0.9 * RUNS)]

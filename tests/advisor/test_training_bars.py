@@ -20,7 +20,7 @@ from chipwise.perf.training_operators import unpacking_s
 from chipwise.report.json import as_json
 from chipwise.report.plan import plan_page
 from chipwise.report.text import text
-from chipwise.units import Range, show_seconds, show_usd
+from chipwise.units import show_seconds, show_usd
 
 DAY_S = 86400.0
 END_OF_SUPPORT = "support: end of support"
@@ -280,8 +280,7 @@ def test_spot_stops_a_long_run_more_often_than_failures_alone() -> None:
 
 
 def test_a_start_is_paid_and_counted() -> None:
-    sure_s = Range.around(900.0, factor=1.0)
-    assert duration_s(work_s=sure_s, goodput_fraction=0.9, start_s=500.0, finish_s=100.0).mid == 1600.0
+    assert duration_s(work_s=900.0, goodput_fraction=0.9, start_s=500.0, finish_s=100.0) == 1600.0
 
 
 @given(mtbf_s=st.floats(1e3, 1e9), rate=st.floats(0.0, 1e-3))
@@ -299,3 +298,26 @@ def test_large_experts_and_reinforcement_get_sensible_options(model: str, purpos
         assert option.run.duration_s.mid < 3 * DAY_S
         assert 0.03 < option.performance["training"]["mfu_fraction"].mid < 0.7
         assert option.instances <= 64
+
+
+def batched(batch: int, **asked: Any) -> Advice:
+    """A pretraining on one size with that many sequences a step."""
+    one = {"tokens": 1e12, "goal": "time-to-train", "only": ("p5.48xlarge",)}
+    return plan("llama-3.1-8b", "pretrain", global_batch=batch, **one, **asked)
+
+
+def test_more_sequences_a_step_end_a_run_sooner() -> None:
+    small, large = batched(128).options[0], batched(2048).options[0]
+    assert (small.settings["global_batch"], large.settings["global_batch"]) == (128, 2048)
+    assert small.run is not None
+    assert large.run is not None
+    assert large.run.duration_s.mid < small.run.duration_s.mid
+    late = batched(128, deadline_s=large.run.duration_s.mid)
+    assert not late.options
+    assert any("--global-batch" in one.change for one in late.rejected)
+
+
+def test_a_batch_too_small_for_a_node_is_named_as_the_reason() -> None:
+    starved = plan("resnet-50", "pretrain", global_batch=4, only=("p5.48xlarge",))
+    assert not starved.options
+    assert any("--global-batch" in one.change for one in starved.rejected)

@@ -76,6 +76,15 @@ def test_every_door_gives_the_same_answer(client: TestClient, plan: Any, verb: s
         Draft202012Validator(schema(PUBLISHED[verb][0])).validate(posted.json())
 
 
+def test_a_plan_takes_the_batch_of_a_run_at_both_doors(client: TestClient) -> None:
+    body = {"model": "llama-3.1-8b", "for": "lora", "global_batch": 64, "only": "p5.48xlarge"}
+    answer = client.post(f"{BASE}/plan", json=body).json()
+    asked = ("--for", "lora", "--global-batch", "64", "--only", "p5.48xlarge")
+    assert answer == said("plan", "llama-3.1-8b", *asked)
+    assert answer["workload"]["global_batch"] == {"value": 64, "from": "user"}
+    assert {one["settings"]["global_batch"] for one in answer["options"]} == {64}
+
+
 def test_a_table_is_replayed_with_leave_and_refused_without(client: TestClient, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(

@@ -23,7 +23,7 @@ SPLIT = "--tp --pp --ep --dp --cp"
 EVERYWHERE = "--models --format --json"
 QUESTION = (
     "--for --goal --ttft-p99 --tpot-p99 --users --think --rate --throughput --isl --osl --context "
-    "--lengths --tokens --epochs --deadline --budget --region --purchase --price --vendor --only "
+    "--lengths --tokens --epochs --global-batch --deadline --budget --region --purchase --price --vendor --only "
     "--exclude --needs --min-precision --isolation --team --timeline --stability --custom-kernels --ha "
     "--availability --workload --strict-guide --simulate"
 )

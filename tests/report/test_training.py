@@ -170,6 +170,15 @@ def test_chips_that_wait_for_nobody_are_said_so() -> None:
     assert "HFU" not in page
 
 
+@pytest.mark.parametrize(("waits", "named"), [({"cp"}, "cp 91 %"), ({"tp", "cp"}, "tp+cp 91 %"), ({"tp"}, "tp 91 %")])
+def test_a_wait_is_named_after_what_cuts_the_run(waits: set[str], named: str) -> None:
+    answer = performance()
+    terms = [term for term in answer["training"]["terms"] if term["op"] not in {"tp", "cp"}]
+    waited = [{"op": op, "seconds": 0.5, "bound_by": "communication"} for op in sorted(waits)]
+    answer["training"]["terms"] = [*terms, *waited]
+    assert f"efficient · {named}" in words(estimate_page(answer))
+
+
 def test_the_schema_takes_the_run_and_no_bare_step() -> None:
     validator = Draft202012Validator(schema("estimate"))
     answer = performance()

@@ -287,6 +287,25 @@ def test_pretraining_counts_the_active_parameters_of_experts() -> None:
     assert run.tokens.value == 260 * 10**9
 
 
+def test_a_long_pretraining_takes_the_batch_that_llama_3_was_raised_to() -> None:
+    # Llama 3 report, section 3.4.1: 16M tokens a step after 2.87T; shorter runs keep Llama 2's 4M
+    assert training(preset="pretrain", tokens=2.87e12).global_batch.value == 1024
+    long = training(preset="pretrain", tokens=15e12).global_batch
+    assert (long.value, long.origin) == (4096, "preset")
+    assert training(preset="pretrain", tokens=1e12, epochs=3).global_batch.value == 4096
+    assert training(preset="pretrain", tokens=15e12, seq_len=8192).global_batch.value == 2048
+
+
+@pytest.mark.parametrize("preset", ["finetune", "lora", "dpo"])
+def test_a_long_fine_tune_keeps_its_batch(preset: str) -> None:
+    assert training(preset=preset, tokens=15e12).global_batch.value == 128
+
+
+def test_a_batch_that_the_user_gives_is_taken_however_long_the_run() -> None:
+    own = training(preset="pretrain", tokens=15e12, global_batch=512).global_batch
+    assert (own.value, own.origin) == (512, "user")
+
+
 def test_pretraining_of_an_unknown_size_has_no_tokens() -> None:
     run = training(ModelHints(architecture="dense-llm"), preset="pretrain")
     assert run.tokens is None

@@ -198,6 +198,7 @@ def _wish(request: Request) -> WorkloadRequest:
         audio_s=request.audio_s,
         tokens=request.tokens,
         epochs=request.epochs,
+        global_batch=request.global_batch,
         deadline_s=request.deadline_s,
         budget_usd=request.budget_usd,
     )

@@ -38,6 +38,7 @@ class Request:
     audio_s: float | None = None
     tokens: float | None = None
     epochs: float | None = None
+    global_batch: int | None = None
     deadline_s: float | None = None
     budget_usd: float | None = None
     regions: tuple[str, ...] = ()

@@ -73,7 +73,7 @@ def train(model: ModelSpec, request: SizeRequest | EstimateRequest, instances: i
     mode: Any = demand.recompute or DEFAULT_RECOMPUTE
     chosen = demand.micro_batch is None
     ways = sample_ways(way, demand.global_batch) if chosen else one_way(way)
-    found = trial(question, scheme, mode, ways, rollout_seconds(question, ways))
+    found = trial(model, demand, scheme, mode, ways, rollout_s=rollout_seconds(question, ways))
     row = Row(trial=found, row=_fastest(found))
     way = ways[row.row]
     memory = memory_object(row, ())
@@ -108,7 +108,8 @@ def _holding(question: Question, way: Way, request: SizeRequest | EstimateReques
     schemes, documented = ((), frozenset()) if isinstance(found, Refusal) else (found.schemes, found.tp)
 
     def holds(laid: Way, scheme: Scheme) -> bool:
-        return float(trial(question, scheme, mode, one_way(laid), None).short_bytes[0]) <= 0
+        tried = trial(question.model, question.training, scheme, mode, one_way(laid), rollout_s=None)
+        return float(tried.short_bytes[0]) <= 0
 
     if question.training.sample is None and split.tp is None and split.dp is None:
         for tp in _narrower(question.model, way, documented):

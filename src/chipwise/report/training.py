@@ -81,14 +81,25 @@ def step_rows(training: Answer, mfu_grade: str | None = None) -> Iterator[tuple[
     yield "MFU", busy if hardware == model else join([busy, line(dim("HFU "), *percent(hardware))])
     samples, each = training["samples_per_s"], training.get("samples_per_s_per_chip")
     yield "samples", join([rate(samples, "a second"), rate(each, "a chip") if each and each != samples else ()])
-    yield "communication", _waits(training["communication_efficiency"])
+    yield "communication", _waits(training["communication_efficiency"], _cut_by(training))
     yield "pipeline bubble", line(maybe(training["pipeline_bubble_fraction"], share), dim(" of the step"))
 
 
-def _waits(efficiency: Answer) -> Line:
+def _cut_by(training: Answer) -> str:
+    """What devices of one copy wait for: tensor parallelism, context parallelism or both, which are rated as one."""
+    waited = {term["op"] for term in training["terms"] if term["seconds"] > 0}
+    return "+".join(kind for kind in ("tp", "cp") if kind in waited) or "tp"
+
+
+def _waits(efficiency: Answer, cut_by: str) -> Line:
     """The share of time not spent waiting for other devices, in all and by the kind of parallelism, with its grade."""
     kinds = [
-        line(dim(f"{name} "), *percent(one), " ", *graded(grade("communication_efficiency", name, one["mid"])))
+        line(
+            dim(f"{cut_by if name == 'tp' else name} "),
+            *percent(one),
+            " ",
+            *graded(grade("communication_efficiency", name, one["mid"])),
+        )
         for name, one in efficiency.items()
         if one and name != "overall"
     ]

@@ -21,8 +21,9 @@ def resolve_training(
     """The run that is asked for.
 
     Tokens are the user's, else the preset's, else `tokens a parameter x active parameters` (compute-optimal
-    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`; where answers are
-    generated, those of the preset's batch, fewer as prompt and answer are longer than its own. A model that reads no
+    pre-training). A global batch counts sequences: `ceil(tokens a step / sequence length)`, a step of more tokens in a
+    long run; where answers are generated, those of the preset's batch, fewer as prompt and answer are longer than its
+    own. A model that reads no
     tokens is trained on samples, which the user's `tokens` then count: all that are seen, where no passes are said.
 
     Raises:
@@ -42,11 +43,10 @@ def resolve_training(
     seq_len = _sequence(request, preset, hints)
     isl, osl = whole(request.isl, preset, "isl"), whole(request.osl, preset, "osl")
     batched = seq_len.value if isl is None or osl is None else _batched(isl.value + osl.value, preset)
+    run = replace(_run(request, preset, goals), tokens=_tokens(request, preset, hints), seq_len=seq_len)
     return replace(
-        _run(request, preset, goals),
-        tokens=_tokens(request, preset, hints),
-        seq_len=seq_len,
-        global_batch=_global_batch(request, preset.number("global_batch_tokens"), batched),
+        run,
+        global_batch=_global_batch(request, _step_tokens(preset, run.tokens_total), batched),
         isl=isl,
         osl=osl,
         group=whole(None, preset, "group"),
@@ -142,6 +142,14 @@ def _batched(mean_tokens: int, preset: Preset) -> float:
     """
     own = {name: preset.number(name) or 0.0 for name in ("seq_len", "isl", "osl")}
     return max(own["seq_len"] * mean_tokens / (own["isl"] + own["osl"]), 1.0)
+
+
+def _step_tokens(preset: Preset, tokens: float | None) -> float | None:
+    """Tokens of a step: those of a long run where more are trained than its batch was raised after."""
+    long_from, long_step = preset.number("long_run_tokens"), preset.number("long_global_batch_tokens")
+    if tokens is not None and long_from is not None and tokens > long_from:
+        return long_step
+    return preset.number("global_batch_tokens")
 
 
 def _global_batch(request: WorkloadRequest, counted: float | None, seq_len: float) -> Given[int]:

@@ -21,6 +21,23 @@ if TYPE_CHECKING:
 SECONDS_PER_HOUR = 3600.0
 
 
+def hourly_usd(instances: int, quote: Quote | None) -> Range | None:
+    """USD an hour of all instances; None without a price."""
+    return None if quote is None else quote.usd_per_hour.scaled(instances)
+
+
+def run_usd(duration_s: Range, hourly: Range | None) -> Range | None:
+    """Duration times price, bound by bound; None without a price.
+
+    >>> run_usd(Range(low=3600.0, mid=7200.0, high=10800.0), Range(low=1.0, mid=2.0, high=3.0))
+    Range(low=1.0, mid=4.0, high=9.0)
+    """
+    if hourly is None:
+        return None
+    hours = duration_s.scaled(1.0 / SECONDS_PER_HOUR)
+    return Range(low=hours.low * hourly.low, mid=hours.mid * hourly.mid, high=hours.high * hourly.high)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingDeployment:
     """A way of a trial on one of its platform's sizes.
@@ -38,6 +55,8 @@ class TrainingDeployment:
     notes: tuple[str, ...]
     quote: Quote | None
     course: Course
+    usd_per_run: Range | None
+    """Duration times price; None without a price."""
     discouraged_by: tuple[Discouraged, ...] = ()
     fewest: int = 1
     efficiency_fraction: float = 1.0
@@ -72,7 +91,7 @@ class TrainingDeployment:
     @property
     def usd_per_hour(self) -> Range | None:
         """Of all instances; None without a price."""
-        return None if self.quote is None else self.quote.usd_per_hour.scaled(self.instances)
+        return hourly_usd(self.instances, self.quote)
 
     def value(self, name: str) -> float:
         """One predicted quantity."""
@@ -87,15 +106,6 @@ class TrainingDeployment:
     def duration_s(self) -> Range:
         """The whole run, its start, checkpoints and failures counted."""
         return self.course.duration_s
-
-    @property
-    def usd_per_run(self) -> Range | None:
-        """Duration times price; None without a price."""
-        hourly = self.usd_per_hour
-        if hourly is None:
-            return None
-        hours = self.duration_s.scaled(1.0 / SECONDS_PER_HOUR)
-        return Range(low=hours.low * hourly.low, mid=hours.mid * hourly.mid, high=hours.high * hourly.high)
 
     def metric(self, question: Question) -> Range:
         """Duration for time-to-train; USD of the run for training-cost (infinite without a price, or behind)."""

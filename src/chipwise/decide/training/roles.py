@@ -11,9 +11,10 @@ from chipwise.memory.training import RolesInput, generation_cache_bytes, trainin
 from chipwise.units import show_bytes, show_seconds
 
 if TYPE_CHECKING:
-    from chipwise.decide.question import Question
+    from chipwise.decide.question import Question, TrainingDemand
     from chipwise.decide.training.answers import Row
     from chipwise.memory.training_job import TrainingLayout
+    from chipwise.model import ModelSpec
 
 READ_ONLY = {"dpo": ("reference",), "grpo": ("reference",), "ppo": ("reference", "reward")}
 """Models that are only read, by method. Sources: the guide A:43; the papers of PPO (language models), DPO, GRPO."""
@@ -23,13 +24,12 @@ GENERATING = frozenset({"ppo", "grpo"})
 """Methods whose steps begin with answers that the model writes."""
 
 
-def roles_of(question: Question, layout: TrainingLayout) -> RolesInput:
+def roles_of(model: ModelSpec, demand: TrainingDemand, layout: TrainingLayout) -> RolesInput:
     """The models beside the one that is trained: a reference for DPO and GRPO, reward and a trained critic for PPO.
 
     They are taken to be of the trained model's size, and on the same devices unless they are asked apart. Generation
     takes the memory in turn, or has an engine beside the trainer with the cache of a step's answers.
     """
-    model, demand = question.model, question.training
     if demand.roles == "apart":
         return RolesInput()
     frozen, trained = READ_ONLY.get(demand.method, ()), TRAINED.get(demand.method, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.decide.failures import Failure
@@ -91,25 +91,6 @@ def _over(fleet: TrainingDeployment, budget_usd: float | None) -> bool:
     return budget_usd is not None and usd is not None and usd > budget_usd
 
 
-def compared(fleets: Sequence[TrainingDeployment]) -> list[TrainingDeployment]:
-    """The fleets of one size from the smallest, each with its efficiency against the smallest that holds the run."""
-    ordered = sorted(fleets, key=lambda one: one.instances)
-    first = ordered[0]
-    return [
-        replace(
-            one,
-            fewest=first.instances,
-            efficiency_fraction=parallel_efficiency_fraction(
-                smallest_s=first.duration_s.mid,
-                smallest=first.instances,
-                larger_s=one.duration_s.mid,
-                larger=one.instances,
-            ),
-        )
-        for one in ordered
-    ]
-
-
 def pays(fleet: TrainingDeployment) -> bool:
     """Whether a fleet is worth its size: it keeps the least efficiency, the start of the run counted.
 
@@ -135,7 +116,7 @@ def bar_failure(fleets: Sequence[TrainingDeployment], bars: Sequence[Bars]) -> F
         return Failure(
             stage="slo", distance=times, source="training prediction", nearest=place,
             reason=f"takes {show_seconds(took)} {on} (deadline {show_seconds(worst.deadline_s)}{whose})",
-            change=f"a deadline {times:.2f} times as long, a larger global batch (what a step can be shared by), "
+            change=f"a deadline {times:.2f} times as long, a larger --global-batch (what a step can be shared by), "
             "or a faster size",
             shortfall={"value": took - worst.deadline_s, "unit": "s"},
         )  # fmt: skip

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
-
-import numpy as np
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from chipwise.capacity import block_problem
 from chipwise.capacity.blocks import SOURCE as BLOCKS
@@ -14,36 +12,36 @@ from chipwise.decide.advice import Discouraged
 from chipwise.decide.failures import Failure, Refusal, refusal_failure
 from chipwise.decide.found import Found
 from chipwise.decide.platforms import platforms_of
-from chipwise.decide.training.deployment import TrainingDeployment
+from chipwise.decide.training.deployment import TrainingDeployment, hourly_usd, run_usd
+from chipwise.decide.training.quickest import Short, quickest
 from chipwise.decide.training.rollout import rollout_seconds
-from chipwise.decide.training.runs import course_of
+from chipwise.decide.training.runs import Seat, courses_of
 from chipwise.decide.training.scaling import (
     bar_failure,
     chosen,
-    compared,
     default_bars,
     loosened,
+    parallel_efficiency_fraction,
     pays,
     user_bars,
 )
 from chipwise.decide.training.trainers import Trainers, trainers_of
-from chipwise.decide.training.trials import trial
 from chipwise.decide.training.ways import ways_of
-from chipwise.memory.training_job import Recompute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.platforms import Platform
     from chipwise.decide.question import Question, TrainingDemand
+    from chipwise.decide.training.quickest import Quickest
+    from chipwise.decide.training.runs import Courses
     from chipwise.decide.training.trainers import Scheme
-    from chipwise.decide.training.trials import Trial
     from chipwise.decide.training.ways import Way
 
 Quotes = dict[str, "Quote | None"]
-Fleets = dict[str, dict[int, TrainingDeployment]]
+Fleets = dict[str, dict[int, "_Fleet"]]
 """By size and number of instances the fastest run."""
 
 
@@ -64,76 +62,89 @@ def search_training(question: Question, instances: Sequence[Instance], quotes: Q
             continue
         for scheme in trainers.schemes:
             schemes.setdefault(scheme, []).append((platform, trainers))
-    modes = _modes(question.training)
-    for scheme, seats in schemes.items():
-        ways = ways_of(question, seats, scheme)
+    for scheme, places in schemes.items():
+        ways = ways_of(question, places, scheme)
         laid = () if ways is None else ways.platforms
-        for platform in (one for one, _ in seats if one not in laid):
+        for platform in (one for one, _ in places if one not in laid):
             found.fail(platform.members, _copies_failure(platform, question.training))
         if ways is not None:
-            known = {platform.chip.id: trainers for platform, trainers in seats}
+            known = {platform.chip.id: trainers for platform, trainers in places}
             rollout_s = rollout_seconds(question, ways)
-            trials = [trial(question, scheme, mode, ways, rollout_s) for mode in modes]
-            for one in _gather(question, trials, known, quotes, found):
-                _keep_faster(fleets, one)
-    _judge(question, {name: compared(list(of_size.values())) for name, of_size in fleets.items()}, found)
+            best = quickest(question.model, question.training, scheme, ways, rollout_s)
+            seats = _gather(best, quotes, found)
+            if seats:
+                _keep_faster(fleets, seats, courses_of(question, seats), known)
+    _judge(question, {name: _compared(question, of_size.values()) for name, of_size in fleets.items()}, found)
     return found
 
 
-def _modes(run: TrainingDemand) -> tuple[Recompute, ...]:
-    """What may be recomputed: as asked, else anything; what is selected is of a token model's layers."""
-    known: tuple[Recompute, ...] = get_args(Recompute) if run.sample is None else ("none", "full")
-    return tuple(mode for mode in known if run.recompute in {None, mode})
-
-
-def _gather(
-    question: Question, trials: Sequence[Trial], known: dict[str, Trainers], quotes: Quotes, found: Found
-) -> Iterator[TrainingDeployment]:
-    """Per platform and nodes the fastest row that fits, over all recomputation modes, on each of its sizes."""
-    ways = trials[0].ways
-    found.layouts_tried.append(len(ways) * len(trials))
-    times = np.stack([np.where(one.short_bytes > 0, np.inf, one.arrays.step_s) for one in trials])
-    short = np.stack([one.short_bytes for one in trials])
-    for start, stop in ways.fleets():
-        taken = times[:, start:stop]
-        mode, column = np.unravel_index(int(np.argmin(taken)), taken.shape)
-        row = start + int(column)
-        way = ways[row]
-        if not np.isfinite(taken[mode, column]):
-            found.fail(way.platform.members, _memory_failure(way, float(short[:, start:stop].min())))
+def _gather(best: Quickest, quotes: Quotes, found: Found) -> list[Seat]:
+    """The fastest row of every fleet that some way fits, on each of its platform's sizes."""
+    found.layouts_tried.append(best.tried)
+    seats = []
+    for fleet in best.fleets:
+        members = fleet.way.platform.members
+        if isinstance(fleet, Short):
+            found.fail(members, _memory_failure(fleet.way, fleet.short_bytes))
             continue
-        found.held.update(one.name for one in way.platform.members)
-        trainers = known[way.platform.chip.id]
-        for instance in way.platform.members:
-            if instance.name in quotes:
-                at = (trials[int(mode)], row)
-                yield _deployed(question, at, instance, quote=quotes[instance.name], trainers=trainers)
+        found.held.update(one.name for one in members)
+        seats += [
+            Seat(trial=fleet.trial, row=fleet.row, way=fleet.way, instance=one, quote=quotes[one.name])
+            for one in members
+            if one.name in quotes
+        ]
+    return seats
 
 
-def _deployed(
-    question: Question, at: tuple[Trial, int], instance: Instance, *, quote: Quote | None, trainers: Trainers
-) -> TrainingDeployment:
-    laid, row = at
-    course = course_of(question, laid, row, instance, quote)
-    instances = sold_instances(laid.ways[row].nodes, quote)
-    return TrainingDeployment(
-        instance=instance,
-        trial=laid,
-        row=row,
-        way=laid.ways[row],
-        tokens=question.training.tokens,
-        notes=trainers.notes,
-        quote=quote,
-        course=course,
-        discouraged_by=(*trainers.discouraged_by, *_unsold(instances, course.duration_s.mid, quote)),
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fleet:
+    """A seat and its place among the courses of its scheme."""
+
+    seat: Seat
+    instances: int
+    mid_s: float
+    courses: Courses
+    place: int
+    trainers: Trainers
+
+
+def _keep_faster(fleets: Fleets, seats: Sequence[Seat], courses: Courses, known: dict[str, Trainers]) -> None:
+    for place, (seat, mid_s) in enumerate(zip(seats, courses.mid_s.tolist(), strict=True)):
+        of_size = fleets.setdefault(seat.instance.name, {})
+        instances = sold_instances(seat.way.nodes, seat.quote)
+        other = of_size.get(instances)
+        if other is None or mid_s < other.mid_s:
+            trainers = known[seat.way.platform.chip.id]
+            of_size[instances] = _Fleet(
+                seat=seat, instances=instances, mid_s=mid_s, courses=courses, place=place, trainers=trainers
+            )
+
+
+def _compared(question: Question, fleets: Iterable[_Fleet]) -> list[TrainingDeployment]:
+    """The fleets of one size from the smallest, each with its efficiency against the smallest that holds the run."""
+    ordered = sorted(fleets, key=lambda one: one.instances)
+    return [_deployed(question, one, ordered[0]) for one in ordered]
+
+
+def _deployed(question: Question, fleet: _Fleet, first: _Fleet) -> TrainingDeployment:
+    seat, course = fleet.seat, fleet.courses.at(fleet.place)
+    efficiency = parallel_efficiency_fraction(
+        smallest_s=first.mid_s, smallest=first.instances, larger_s=fleet.mid_s, larger=fleet.instances
     )
-
-
-def _keep_faster(fleets: Fleets, one: TrainingDeployment) -> None:
-    of_size = fleets.setdefault(one.instance.name, {})
-    other = of_size.get(one.instances)
-    if other is None or one.duration_s.mid < other.duration_s.mid:
-        of_size[one.instances] = one
+    return TrainingDeployment(
+        instance=seat.instance,
+        trial=seat.trial,
+        row=seat.row,
+        way=seat.way,
+        tokens=question.training.tokens,
+        notes=fleet.trainers.notes,
+        quote=seat.quote,
+        course=course,
+        usd_per_run=run_usd(course.duration_s, hourly_usd(fleet.instances, seat.quote)),
+        discouraged_by=(*fleet.trainers.discouraged_by, *_unsold(fleet.instances, fleet.mid_s, seat.quote)),
+        fewest=first.instances,
+        efficiency_fraction=efficiency,
+    )
 
 
 def _unsold(instances: int, duration_s: float, quote: Quote | None) -> Iterator[Discouraged]:
@@ -157,7 +168,7 @@ def _copies_failure(platform: Platform, run: TrainingDemand) -> Failure:
         reason=f"no legal split of its {platform.devices} devices gives each copy a micro-batch: a step holds "
         f"{run.global_batch:,.0f}",
         source="parallelism",
-        change="a shorter sequence (more of them a step), or a size with fewer devices",
+        change="a larger --global-batch, a shorter sequence (more of them a step), or a size with fewer devices",
     )
 
 

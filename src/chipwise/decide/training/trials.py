@@ -6,7 +6,8 @@ recomputation) is the same for all rows of one `Trial`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,12 +35,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from chipwise.decide.platforms import Platform
-    from chipwise.decide.question import Question, TrainingDemand
+    from chipwise.decide.question import TrainingDemand
     from chipwise.decide.training.trainers import Scheme
     from chipwise.decide.training.ways import Ways
     from chipwise.memory.training_job import Recompute
+    from chipwise.model import ModelSpec
 
     Floats = NDArray[np.float64]
+
+MODES_AT_ONCE = 2
+"""Fabrics that are remembered: the same ways are tried in one mode after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +61,30 @@ class Trial:
     short_bytes: Floats
     sample: Sampled | None = None
 
+    def at(self, rows: NDArray[np.intp]) -> Trial:
+        """Some of the ways, in that order."""
+        parts = {name: _rows(getattr(self, name), len(self.ways), rows) for name in ("memory", "arrays")}
+        asked = {name: _rows(getattr(self.asked, name), len(self.ways), rows) for name in ("job", "layout", "roles")}
+        return replace(
+            self,
+            ways=self.ways.at(rows),
+            asked=replace(self.asked, **asked),
+            spread_factors=self.spread_factors[rows],
+            short_bytes=self.short_bytes[rows],
+            **parts,
+        )
+
+    def column(self, name: str) -> Floats:
+        """One predicted quantity of every row."""
+        return np.broadcast_to(getattr(self.arrays, name), (len(self.ways),))
+
     def memory_of(self, row: int, name: str) -> float:
         """One memory term of one row, per chip."""
         return float(np.broadcast_to(getattr(self.memory.budget, name), (len(self.ways),))[row])
 
     def value(self, row: int, name: str) -> float:
         """One predicted quantity of one row."""
-        return float(np.broadcast_to(getattr(self.arrays, name), (len(self.ways),))[row])
+        return float(self.column(name)[row])
 
     def spread_factor(self, row: int) -> float:
         """What a time of one row is multiplied by for its range, and divided by where the hardware allows it."""
@@ -96,6 +118,15 @@ class Trial:
         return replace(self.asked, job=job, layout=layout)
 
 
+def _rows(owner: Any, count: int, rows: NDArray[np.intp]) -> Any:
+    """Whatever is an array over `count` ways, at some of them; in dataclasses too."""
+    if isinstance(owner, np.ndarray):
+        return owner[rows] if owner.shape == (count,) else owner
+    if not is_dataclass(owner) or isinstance(owner, type):
+        return owner
+    return replace(owner, **{one.name: _rows(getattr(owner, one.name), count, rows) for one in fields(owner)})
+
+
 def _at(owner: TrainingJob | TrainingLayout, names: Sequence[str], row: int) -> dict[str, Any]:
     return {name: float(np.ravel(getattr(owner, name))[row]) for name in names}
 
@@ -124,6 +155,7 @@ def _layout(scheme: Scheme, ways: Ways) -> TrainingLayout:
     return TrainingLayout(shard=scheme.shard, **degrees)
 
 
+@lru_cache(maxsize=MODES_AT_ONCE)
 def _fabric(trainer: str, precision: str, ways: Ways) -> Fabric:
     fabrics = [platform_fabric(one, trainer, precision) for one in ways.platforms]
     hardware = stack([one.hardware for one in fabrics])
@@ -162,40 +194,44 @@ def _taken(stacked: Any, index: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=MODES_AT_ONCE)
 def _coefficients(trainer: str, precision: str, ways: Ways) -> TrainingCoefficients:
     known = [coefficients_of(one.chip.architecture, trainer, precision) for one in ways.platforms]
     names = [one.name for one in fields(TrainingCoefficients)]
     return TrainingCoefficients(**{name: np.array([getattr(one, name) for one in known])[ways.place] for name in names})
 
 
-def trial(question: Question, scheme: Scheme, recompute: Recompute, ways: Ways, rollout_s: Floats | None) -> Trial:
+def trial(
+    model: ModelSpec, run: TrainingDemand, scheme: Scheme, recompute: Recompute, ways: Ways, *, rollout_s: Floats | None
+) -> Trial:
     """Size and time every way.
 
     Args:
-        question: the model and the run.
+        model: what is trained.
+        run: how; how many tokens and by when does not matter to a step.
         scheme: trainer and sharding.
         recompute: what is recomputed.
         ways: the rows.
         rollout_s: seconds of generation a step, by row; None where nothing is generated.
     """
-    job, layout = _job(question.training, scheme, recompute, ways), _layout(scheme, ways)
-    item = question.training.sample
-    sample = None if item is None else sampled(question.model, item)
+    job, layout = _job(run, scheme, recompute, ways), _layout(scheme, ways)
+    item = run.sample
+    sample = None if item is None else sampled(model, item)
     asked = TrainingMemoryInput(
-        model=question.model,
+        model=model,
         layout=layout,
         job=job,
-        roles=roles_of(question, layout),
+        roles=roles_of(model, run, layout),
         sample=None if sample is None else sample.counts,
     )
     cores = ways.of_platforms([float(one.chip.cores) for one in ways.platforms])
     capacity = ways.of_platforms([one.device_memory_bytes for one in ways.platforms]) * cores
     memory = size_training(asked, capacity_bytes=capacity, devices_per_chip=cores)
-    mean = mean_tokens(question.training)
+    mean = mean_tokens(run)
     copied = sample is not None and ways[0].platform.chip.vendor == "nvidia"
     paced = DATA_PARALLEL.trainer if copied else scheme.trainer  # eager kernels, however the weights are shared
     given = TrainingInput(
-        model=question.model,
+        model=model,
         layout=layout,
         job=job if mean is None else replace(job, seq_len=mean),
         fabric=_fabric(paced, job.precision, ways),
@@ -209,7 +245,7 @@ def trial(question: Question, scheme: Scheme, recompute: Recompute, ways: Ways, 
         tables = sample.counts.table_params > 0
         spread = ways.of_platforms([sample_spread_factor(one.chip.vendor, tables=tables) for one in ways.platforms])
     if rollout_s is not None:
-        spread = np.maximum(spread, loop_spread_factor(mixture=any(layer.experts for layer in question.model.layers)))
+        spread = np.maximum(spread, loop_spread_factor(mixture=any(layer.experts for layer in model.layers)))
     return Trial(
         scheme=scheme,
         recompute=recompute,

@@ -29,6 +29,8 @@ SAMPLE_BATCHES = tuple(2**power for power in range(18))
 """Samples are smaller than sequences, down to the row of a table."""
 DEGREES = (1, 2, 4, 8, 16, 32)
 STAGES = (1, 2, 4, 8, 16)
+KEPT = 30
+"""Sets of rows that are remembered: about ten questions' worth."""
 COLUMNS = ("nodes", "tp", "pp", "vp", "ep", "dp", "cp", "micro_batch")
 """What a row says beside its platform."""
 
@@ -53,7 +55,7 @@ class Way:
         return self.platform.devices * self.nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ways:
     """Many rows: the platform of each by its place among `platforms`, and its `COLUMNS`."""
 
@@ -75,6 +77,10 @@ class Ways:
         """One of `COLUMNS` of every row."""
         found: Floats = self.degrees[:, COLUMNS.index(name)]
         return found
+
+    def at(self, rows: NDArray[np.intp]) -> Ways:
+        """Some of the rows, in that order."""
+        return replace(self, place=self.place[rows], degrees=self.degrees[rows])
 
     def of_platforms(self, values: Sequence[float]) -> Floats:
         """What holds of each platform, for every row."""
@@ -107,8 +113,12 @@ def _of_one_platform(rows: Sequence[Way]) -> Ways:
 
 def ways_of(question: Question, seats: Sequence[tuple[Platform, Trainers]], scheme: Scheme) -> Ways | None:
     """Every row of every platform under a scheme; None where there is none."""
-    laid = [(platform, _rows(_asked(question, platform, trainers, scheme))) for platform, trainers in seats]
-    laid = [(platform, rows) for platform, rows in laid if len(rows)]
+    return _laid(tuple((platform, _asked(question, platform, trainers, scheme)) for platform, trainers in seats))
+
+
+@lru_cache(maxsize=KEPT)
+def _laid(seats: tuple[tuple[Platform, _Asked], ...]) -> Ways | None:
+    laid = [(platform, rows) for platform, asked in seats if len(rows := _rows(asked))]
     if not laid:
         return None
     return Ways(
@@ -161,6 +171,7 @@ def _rows(asked: _Asked) -> Floats:
 
 def _on_nodes(asked: _Asked, count: int) -> Iterator[tuple[int, ...]]:
     devices, batch = asked.devices * count, asked.global_batch
+    layers = asked.model.layer_count
     for tp, pp, cp in _splits(asked):
         if devices % (tp * pp * cp):
             continue
@@ -168,13 +179,12 @@ def _on_nodes(asked: _Asked, count: int) -> Iterator[tuple[int, ...]]:
         sizes = [size for size in asked.micro_batches if dp * size <= batch]
         for ep in _expert_degrees(asked.model, tp * cp * dp, asked.devices):
             for size in sizes:
-                for vp in _interleavings(asked, pp, batch / (dp * size * pp)):
+                for vp in _interleavings(layers, pp, batch / (dp * size * pp)):
                     yield count, tp, pp, vp, ep, dp, cp, size
 
 
-def _interleavings(asked: _Asked, pp: int, rounds: float) -> tuple[int, ...]:
+def _interleavings(layers: int, pp: int, rounds: float) -> tuple[int, ...]:
     """Stages whole and, where micro-batches come in whole rounds of stages, dealt layer by layer."""
-    layers = asked.model.layer_count
     return (1, layers // pp) if pp > 1 and layers % pp == 0 and rounds == int(rounds) else (1,)
 
 

@@ -100,6 +100,13 @@ _RUN = (
         help="How often they are seen.",
     ),
     Flag(
+        name="--global-batch",
+        fields=("global_batch",),
+        parse=COUNT,
+        metavar="N",
+        help="Sequences of one optimizer step; samples of a model that reads no tokens.",
+    ),
+    Flag(
         name="--deadline",
         fields=("deadline_s",),
         parse=_SECONDS,
