@@ -171,6 +171,16 @@ def test_degrees_and_replicas(row: Callable[..., Any], cells: dict[str, Any], pl
     assert (found.tp, found.pp, found.ep, found.dp, found.replicas) == place
 
 
+def test_data_parallel_ranks_of_a_mixture_cut_its_experts_where_none_says_how_they_are_dealt_out(
+    row: Callable[..., Any],
+) -> None:
+    cells = {"tp": 1, "dp": 4, "n_devices": 4, "hardware": "b200"}
+    routed = run_of(row(model="gpt-oss-120b", **cells), None).place
+    assert (routed.tp, routed.dp, routed.ep, routed.replicas) == (1, 4, 1, 1)
+    dense = run_of(row(**cells), None).place
+    assert (dense.dp, dense.replicas) == (1, 4)
+
+
 def test_copies_that_cannot_hold_a_routed_model_share_its_experts(row: Callable[..., Any]) -> None:
     cells = {"tp": 1, "n_devices": 8, "hardware": "h200-sxm"}
     routed = run_of(row(model="deepseek-v3", **cells), None).place

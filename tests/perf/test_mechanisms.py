@@ -12,7 +12,7 @@ from chipwise.model import ModelSpec
 from chipwise.parallelism import Split
 from chipwise.perf.hardware import FABRICS, Hardware
 from chipwise.perf.load import ServingInput, ServingLoad
-from chipwise.perf.machine import machine_of
+from chipwise.perf.machine import Machine, machine_of
 from chipwise.perf.parameters import Parameters, parameters_for
 from chipwise.perf.rates import Site, rates_of
 from chipwise.perf.serving import predict_serving, serving_terms
@@ -65,12 +65,46 @@ def site(dense: ModelSpec, device: Hardware, parameters: Parameters, tp: float =
     )
 
 
-def test_narrow_weights_count_for_more_than_they_take(dense: ModelSpec, device: Hardware, fitted: Parameters) -> None:
+@pytest.mark.parametrize(("widened", "counted"), [(1.0, 0.625), (0.0, 0.5)])
+def test_narrow_weights_that_are_widened_count_for_more_than_they_take(
+    dense: ModelSpec, device: Hardware, fitted: Parameters, widened: float, counted: float
+) -> None:
     """Half a byte a parameter, streamed at 0.8 of the bandwidth of wide ones, takes the time of 0.625 bytes."""
-    at = replace(site(dense, device, replace(fitted, narrow_fraction=0.8)), weight_bytes={"bf16": 0.5})
+    on = replace(device, widened={"bf16": widened})
+    at = replace(site(dense, on, replace(fitted, narrow_fraction=0.8)), weight_bytes={"bf16": 0.5})
     wide = replace(at, weight_bytes={"bf16": 2.0})
     narrow_s, wide_s = (machine_of(one).costs.streams.weights_s for one in (at, wide))
-    np.testing.assert_allclose(narrow_s / wide_s, 0.625 / 2.0)
+    np.testing.assert_allclose(narrow_s / wide_s, counted / 2.0)
+
+
+def closed_loop(users: float, **other: float) -> ServingLoad:
+    return ServingLoad(kind="closed", isl=128.0, osl=128.0, concurrency=users, **other)
+
+
+def test_short_prompts_of_a_benchmark_share_the_steps_that_carry_them(ask: Ask, fitted: Parameters) -> None:
+    """64 prompts of 128 tokens fill one step of 8,192; where answers differ in length each takes a step of its own."""
+    together = predict_serving(ask(closed_loop(64.0)))
+    apart = predict_serving(ask(closed_loop(64.0, osl_cv=0.5)))
+    service = predict_serving(ask(closed_loop(64.0), parameters=replace(fitted, burst_fraction=0.0)))
+    assert float(together.prefill_share) < float(apart.prefill_share) / 10.0
+    assert float(together.tpot_s) < float(apart.tpot_s)
+    assert float(service.prefill_share) == pytest.approx(float(apart.prefill_share), rel=0.2)
+
+
+def test_a_prompt_stands_on_one_data_parallel_rank(routed: ModelSpec, device: Hardware, fitted: Parameters) -> None:
+    """Attention of one prompt takes as long on eight ranks as on one; eight prompts take no longer than one."""
+    from chipwise.parallelism import shard
+
+    split = Split(tp=1.0, dp=8.0, ep=8.0)
+    eight = machine_of(replace(site(routed, device, fitted), work=work_of(shard(routed, split))))
+    alone = machine_of(site(routed, device, fitted))
+
+    def attention_s(machine: Machine, prompts: float, ranks: float) -> float:
+        load = StepLoad(prefill_tokens=4096.0 * prompts, prefill_sequences=prompts, prompt_ranks=ranks)
+        return sum(float(one.seconds) for one in step_terms(machine, load) if one.operation == "attention")
+
+    assert attention_s(eight, 1.0, 1.0) == pytest.approx(attention_s(alone, 1.0, 1.0))
+    assert attention_s(eight, 8.0, 8.0) == pytest.approx(attention_s(eight, 1.0, 1.0))
 
 
 @pytest.mark.parametrize(("ring", "passages"), [(1.0, 2 * 7 / 8), (0.0, 1.0)])
