@@ -147,3 +147,15 @@ def test_a_large_page_is_sent_compressed_to_those_who_take_it(client: TestClient
     response = client.get(f"/?{ASKED}", headers={"accept-encoding": "gzip"})
     assert response.headers["content-encoding"] == "gzip"
     assert response.headers["vary"].lower() == "accept-encoding"
+
+
+def test_the_chart_of_candidates_draws_what_misses_a_bar_and_counts_what_has_no_place(client: TestClient) -> None:
+    asked = "model=llama-3.3-70b&users=64&region=us-east-1"
+    text = client.get(f"/curves?{asked}").text
+    rejected = client.get(f"/export.json?{asked}").json()["rejected"]
+    near = [row["instance"] for row in rejected if row["nearest"].get("usd_per_hour")]
+    crosses = re.findall(r"l8 8m0 -8l-8 8\"[^>]*><title>\d+ × ([\w.-]+): ([^<]+)", text)  # noqa: RUF001 # the page's sign
+    assert near
+    assert {name for name, _ in crosses} == set(near)
+    lacking = sum(row["rule"] == "memory" for row in rejected)
+    assert f"{lacking} lack memory" in text
