@@ -13,6 +13,7 @@ from chipwise.perf.operators import TINIEST
 from chipwise.perf.phases import (
     SATURATION,
     TINY_S,
+    alone_and_together,
     arrival_s,
     decode_steps,
     highest,
@@ -110,9 +111,7 @@ def _together(case: Case, inside: Number) -> Number:
 
 
 def _turn(case: Case, inside: Number, running: Number) -> _Turn:
-    together = _together(case, inside)
-    alone = steady_of(case, running)
-    steady = steady_of(case, running, together) if np.any(together > 1) else alone
+    alone, steady = alone_and_together(case, running, _together(case, inside))
     several = np.where(inside > 1, 1.0, 0.0)
     queue_s = several * prompts_ahead_s(alone)
     burst_s = several * _burst_share(case, inside) * (inside - 1.0) / 2.0 * alone.prompt_work_s

@@ -15,9 +15,21 @@ SATURATION = 0.98
 """Share of the highest rate above which a queue does not drain within a run: the answer is `saturated`."""
 
 
-def steady_of(case: Case, running: Number, together: Number = 1.0) -> Steady:
-    """The steady state of a case in which `running` sequences decode; `together` prompts come at once."""
-    return steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running, together=together)
+def steady_of(case: Case, running: Number) -> Steady:
+    """The steady state of a case in which `running` sequences decode, every prompt taken alone."""
+    (found,) = steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running)
+    return found
+
+
+def alone_and_together(case: Case, running: Number, together: Number) -> tuple[Steady, Steady]:
+    """The same, and the one in which so many prompts come together."""
+    if not np.any(np.asarray(together) > 1):
+        return (steady_of(case, running),) * 2
+    prompts = (1.0, together)
+    alone, joint = steady_at(
+        case.machine, case.lengths, case.limits, case.speculation, running=running, together=prompts
+    )
+    return alone, joint
 
 
 def decode_steps(case: Case) -> Number:

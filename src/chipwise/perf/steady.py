@@ -10,13 +10,14 @@ interference).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.machine import Machine
-from chipwise.perf.steps import StepLoad, both_s, step_s
+from chipwise.perf.steps import StepLoad, each_s, step_s
 from chipwise.perf.work import cache_bytes_per_sequence
 
 ROUNDS = 3
@@ -216,17 +217,6 @@ def chunk_delta_s(
     return np.maximum(step_s(machine, load) - plain_s * mixed, 0.0)
 
 
-def _plain_and_delta_s(
-    machine: Machine, lengths: Lengths, running: Number, speculation: Speculation, chunk: Number
-) -> tuple[Number, Number]:
-    """`decode_step_s` and `chunk_delta_s` of one batch, worked out at once."""
-    mixed = machine.parameters.mixed_fraction
-    plain = decode_load(machine, lengths, running, speculation)
-    plain_s, carrying_s = both_s(machine, plain, chunk_load(lengths, running * mixed, chunk))
-    plain_s = plain_s + speculation.draft_s
-    return plain_s, np.maximum(carrying_s - plain_s * mixed, 0.0)
-
-
 def steady_at(
     machine: Machine,
     lengths: Lengths,
@@ -234,32 +224,39 @@ def steady_at(
     speculation: Speculation,
     *,
     running: Number,
-    together: Number = 1.0,
-) -> Steady:
-    """The steady state in which `running` sequences decode and prompts arrive as fast as sequences finish.
+    together: Sequence[Number] = (1.0,),
+) -> list[Steady]:
+    """The steady states in which `running` sequences decode and prompts arrive as fast as sequences finish.
 
     Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
-    the prompts of more would not fit into their steps. A step that carries prompts carries `together` of them, as far
-    as the engine's chunk goes.
+    the prompts of more would not fit into their steps. A step that carries prompts carries as many as come together,
+    as far as the engine's chunk goes: a state for each of `together`, all worked out at once.
     """
-    pp, dp, fresh = machine.pp, machine.dp, lengths.fresh
+    pp, fresh = machine.pp, lengths.fresh
     steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
-    budget = limits.chunk_tokens * dp
-    mixed = machine.parameters.mixed_fraction > 0.5
-    most = np.where(mixed, budget * pp * steps_of_one / fresh, np.inf)
+    budget = limits.chunk_tokens * machine.dp
+    mixed = machine.parameters.mixed_fraction
+    most = np.where(mixed > 0.5, budget * pp * steps_of_one / fresh, np.inf)
     decoding = np.minimum(running, most)
     per_step = decoding * fresh / steps_of_one / pp
-    chunk = np.minimum(budget, np.maximum(per_step, fresh * together))
-    plain_s, delta_s = _plain_and_delta_s(machine, lengths, decoding, speculation, chunk)
-    share = per_step / chunk
-    step = plain_s + share * delta_s
-    return Steady(
-        running=decoding,
-        tpot_s=step / speculation.tokens_per_step,
-        plain_step_s=plain_s,
-        prefill_delta_s=delta_s,
-        prefill_share=share,
-        chunk_tokens=chunk,
-        requests_per_s=decoding / (steps_of_one * step),
-        prompt_work_s=fresh / chunk * delta_s,
-    )
+    chunks = [np.minimum(budget, np.maximum(per_step, fresh * prompts)) for prompts in together]
+    loads = [chunk_load(lengths, decoding * mixed, chunk) for chunk in chunks]
+    plain_s, *carrying_s = each_s(machine, [decode_load(machine, lengths, decoding, speculation), *loads])
+    plain_s = plain_s + speculation.draft_s
+    found = []
+    for chunk, seconds in zip(chunks, carrying_s, strict=True):
+        delta_s, share = np.maximum(seconds - plain_s * mixed, 0.0), per_step / chunk
+        step = plain_s + share * delta_s
+        found.append(
+            Steady(
+                running=decoding,
+                tpot_s=step / speculation.tokens_per_step,
+                plain_step_s=plain_s,
+                prefill_delta_s=delta_s,
+                prefill_share=share,
+                chunk_tokens=chunk,
+                requests_per_s=decoding / (steps_of_one * step),
+                prompt_work_s=fresh / chunk * delta_s,
+            )
+        )
+    return found

@@ -7,7 +7,7 @@ micro-batches are under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -307,18 +307,18 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
     return (total + _engine_s(machine, load, carried.sequences)) * machine.pp
 
 
-def both_s(machine: Machine, one: StepLoad, other: StepLoad) -> tuple[Number, Number]:
-    """`step_s` of two loads, worked out at once: two elements of a new first axis."""
-    pairs = [(getattr(one, name), getattr(other, name)) for name in FIELDS]
-    arrays = (value for pair in pairs for value in pair if not isinstance(value, float))
+def each_s(machine: Machine, loads: Sequence[StepLoad]) -> list[Number]:
+    """`step_s` of several loads, worked out at once: elements of a new first axis."""
+    rows = [[getattr(load, name) for load in loads] for name in FIELDS]
+    arrays = (value for row in rows for value in row if not isinstance(value, float))
     dimensions = max(machine.dimensions, max(map(np.ndim, arrays), default=0))
-    joined = (_joined(pair, dimensions) for pair in pairs)
-    found = np.asarray(step_s(machine, StepLoad(**dict(zip(FIELDS, joined, strict=True)))))
-    return found[0], found[1]
+    joined = (_joined(row, dimensions) for row in rows)
+    return list(np.asarray(step_s(machine, StepLoad(**dict(zip(FIELDS, joined, strict=True))))))
 
 
-def _joined(pair: tuple[Number, Number], dimensions: int) -> Number:
-    """A number that both loads share stays one."""
-    if isinstance(pair[0], float) and isinstance(pair[1], float) and pair[0] == pair[1]:
-        return pair[0]
-    return lifted(stacked(pair), dimensions)
+def _joined(values: Sequence[Number], dimensions: int) -> Number:
+    """A number that all loads share stays one."""
+    first = values[0]
+    if isinstance(first, float) and all(isinstance(value, float) and value == first for value in values):
+        return first
+    return lifted(stacked(values), dimensions)
