@@ -9,7 +9,8 @@ import pytest
 
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, shard
-from chipwise.perf.work import cache_bytes_per_sequence, work_of
+from chipwise.perf.costs import cache_bytes_per_sequence
+from chipwise.perf.work import work_of
 
 
 def test_gathered_parameters_are_those_of_the_shards(dense: ModelSpec) -> None:

@@ -7,7 +7,7 @@ collectives) is an intercept and a slope.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from chipwise.perf.rates import Rates, Site
-    from chipwise.perf.work import ExpertWork, GemmWork
+    from chipwise.perf.work import ExpertWork, GemmWork, LayerWork
 
     Floats = NDArray[np.float64]
 
@@ -252,3 +252,18 @@ def _all_to_alls(site: Site, rates: Rates, token_bytes: float) -> Iterator[Linea
             fixed_s=times * rates.all_to_all.latency_s,
             token_s=times * rates.all_to_all.s_per_byte * token_bytes / work.tp * copies,
         )
+
+
+def cache_bytes_per_sequence(
+    layers: Iterable[LayerWork | LayerCosts], *, cp: Number, context: Number, element_bytes: Number
+) -> Number:
+    """Bytes that a sequence of `context` tokens holds on one device: windows bound, states once."""
+    total: Number = 0.0
+    for layer in layers:
+        cache = layer.cache
+        tokens = context if cache.window_tokens is None else np.minimum(context, cache.window_tokens)
+        entries = context / cache.compressed_every if cache.compressed_every else 0.0
+        per_token = cache.elements_per_token * element_bytes / cp
+        keys = cache.indexer_dim * (entries if cache.compressed_every else tokens)
+        total = total + layer.count * (per_token * (tokens + entries) + keys + cache.state_bytes_per_sequence)
+    return total

@@ -14,11 +14,11 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.collectives import send_s
+from chipwise.perf.costs import cache_bytes_per_sequence
 from chipwise.perf.load import Case, ServingInput, ServingPrediction, prepare
 from chipwise.perf.phases import SATURATION, arrival_s, highest
 from chipwise.perf.serving import predict_case
 from chipwise.perf.steady import prefill_alone_s
-from chipwise.perf.work import cache_bytes_per_sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.parallelism import Number
+from chipwise.perf.costs import cache_bytes_per_sequence
 from chipwise.perf.machine import Machine
 from chipwise.perf.steps import StepLoad, each_s, step_s
-from chipwise.perf.work import cache_bytes_per_sequence
 
 ROUNDS = 3
 """Fixed-point rounds of a closed loop; the share of time in prefill is stable to a per cent after three."""

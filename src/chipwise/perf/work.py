@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.parallelism import CacheShard, ExpertShard, GemmShard, LayerShard, LayerShards, Number
-
-if TYPE_CHECKING:
-    from chipwise.perf.costs import LayerCosts
 
 OPERATION_OF_PART = {
     "attention": "attention projections",
@@ -205,18 +201,3 @@ def _with_count(layer: LayerWork, count: Number) -> LayerWork:
         all_reduces=layer.all_reduces,
         kernels=layer.kernels,
     )
-
-
-def cache_bytes_per_sequence(
-    layers: Iterable[LayerWork | LayerCosts], *, cp: Number, context: Number, element_bytes: Number
-) -> Number:
-    """Bytes that a sequence of `context` tokens holds on one device: windows bound, states once."""
-    total: Number = 0.0
-    for layer in layers:
-        cache = layer.cache
-        tokens = context if cache.window_tokens is None else np.minimum(context, cache.window_tokens)
-        entries = context / cache.compressed_every if cache.compressed_every else 0.0
-        per_token = cache.elements_per_token * element_bytes / cp
-        keys = cache.indexer_dim * (entries if cache.compressed_every else tokens)
-        total = total + layer.count * (per_token * (tokens + entries) + keys + cache.state_bytes_per_sequence)
-    return total

@@ -12,9 +12,10 @@ from chipwise.decide.pools.deployment import Crossing, Pool, PooledDeployment, P
 from chipwise.decide.pools.rows import REPLICAS, Decoder, Row, asked_of, decoding, numbers_of
 from chipwise.decide.question import FULLEST
 from chipwise.parallelism import Split, shard
+from chipwise.perf.costs import cache_bytes_per_sequence
 from chipwise.perf.disaggregated import Disaggregated, joined, predict_disaggregated, prefill_pool
 from chipwise.perf.spread import tpot_spread, ttft_quantile_s, ttft_spread
-from chipwise.perf.work import cache_bytes_per_sequence, work_of
+from chipwise.perf.work import work_of
 from chipwise.precision import kv_bytes_per_element
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import numpy as np
 
 from chipwise.capacity import Packing
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.laid import laid_out, machine, together
-from chipwise.decide.serving.misses import nearest
+from chipwise.decide.serving.laid import laid_out, machine, nearest, together
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.perf.load import ServingLoad, ServingPrediction
 from chipwise.perf.serving import predict_case

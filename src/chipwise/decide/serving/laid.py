@@ -176,3 +176,13 @@ def _tall(stacked: Hardware | Parameters, rows: list[int]) -> dict[str, Any]:
         name: {key: one[rows, None] for key, one in value.items()} if isinstance(value, dict) else value[rows, None]
         for name, value in values.items()
     }
+
+
+def nearest(missed: Iterable[tuple[Layout, float, int]]) -> list[int]:
+    """Of layouts with how far they miss and their places: the place of the nearest one of each platform."""
+    least: dict[int, tuple[float, int]] = {}
+    for layout, distance, place in missed:
+        platform = id(layout.seat.platform)
+        if platform not in least or distance < least[platform][0]:
+            least[platform] = (distance, place)
+    return [place for _, place in least.values()]

@@ -7,25 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.decide.failures import Failure
+from chipwise.decide.serving.laid import nearest
 from chipwise.units import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from chipwise.decide.question import Demand
     from chipwise.decide.serving.evaluate import Evaluated
     from chipwise.decide.serving.seats import Layout
     from chipwise.precision import PrecisionOption
-
-
-def nearest(missed: Iterable[tuple[Layout, float, int]]) -> list[int]:
-    """Of layouts with how far they miss and their places: the place of the nearest one of each platform."""
-    least: dict[int, tuple[float, int]] = {}
-    for layout, distance, place in missed:
-        platform = id(layout.seat.platform)
-        if platform not in least or distance < least[platform][0]:
-            least[platform] = (distance, place)
-    return [place for _, place in least.values()]
 
 
 def missed_rows(evaluated: Evaluated) -> list[int]:
