@@ -77,6 +77,17 @@ def test_narrow_weights_that_are_widened_count_for_more_than_they_take(
     np.testing.assert_allclose(narrow_s / wide_s, counted / 2.0)
 
 
+def test_activations_are_narrowed_by_kernels_of_their_own(
+    dense: ModelSpec, device: Hardware, fitted: Parameters
+) -> None:
+    """A dense layer multiplies four times: where cores take both factors narrow, four inputs are narrowed before."""
+    at = site(dense, device, replace(fitted, gap_s=1e-6))
+    for size_bytes, widened, kernels in ((2.0, 0.0, 8), (1.0, 0.0, 12), (0.5, 1.0, 8)):
+        narrow = replace(at, hardware=replace(device, widened={"bf16": widened}), weight_bytes={"bf16": size_bytes})
+        _, decode_s = machine_of(narrow).costs.launches_s
+        assert float(np.asarray(decode_s)) == pytest.approx(80 * kernels * 1e-6)
+
+
 def closed_loop(users: float, **other: float) -> ServingLoad:
     return ServingLoad(kind="closed", isl=128.0, osl=128.0, concurrency=users, **other)
 

@@ -31,7 +31,9 @@ def test_equal_layers_add_up_however_they_are_listed(dense: ModelSpec) -> None:
 
 def test_a_dense_layer_launches_eight_kernels(dense: ModelSpec) -> None:
     """Fused qkv, output, fused gate and up, down; two norms, rotary with the cache write, attention."""
-    assert work_of(shard(dense, Split(tp=1.0))).layers[0].kernels == 8
+    (layer,) = work_of(shard(dense, Split(tp=1.0))).layers
+    assert layer.kernels == 8
+    assert layer.gemm_kernels == (("bf16", 4),)
 
 
 def test_a_window_bounds_the_cache(dense: ModelSpec) -> None:

@@ -201,12 +201,23 @@ def _experts(
 
 
 def _launches(site: Site, kernel_s: Number) -> Number:
-    """Kernels of all layers, and what routing adds where a layer routes."""
+    """Kernels of all layers, those that narrow activations among them, and what routing adds where a layer routes."""
     total: Number = 0.0
     for layer in site.work.layers:
         routing = site.parameters.moe_layer_s if layer.experts is not None else 0.0
-        total = total + layer.count * (layer.kernels * kernel_s + routing)
+        kernels = layer.kernels + sum(count * _narrowed(site, name) for name, count in layer.gemm_kernels)
+        total = total + layer.count * (kernels * kernel_s + routing)
     return total
+
+
+def _narrowed(site: Site, name: str) -> Number:
+    """1 where tensor cores take both factors narrow: a kernel narrows the activations first. Else 0.
+
+    Source: docs.vllm.ai design/fusions (quantisation of what attention gives is a kernel of its own by default; that
+    behind a norm is fused where graphs are compiled for it).
+    """
+    narrow = np.asarray(site.weight_bytes[name]) < ACTIVATION_BYTES
+    return np.where(narrow & ~(np.asarray(site.hardware.widened.get(name, 0.0)) > 0), 1.0, 0.0)
 
 
 def _linear(site: Site, rates: Rates) -> Iterator[Linear]:

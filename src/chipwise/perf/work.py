@@ -7,6 +7,7 @@ leave the time as it was and make a step a few dozen array operations.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -64,6 +65,8 @@ class LayerWork:
     cache: CacheShard
     all_reduces: int
     kernels: int
+    gemm_kernels: tuple[tuple[str, int], ...]
+    """By weight format: matrices that are multiplied in one kernel count once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +125,14 @@ def _kernels(layer: LayerShard) -> int:
 
     Sparse attention adds its indexer: scores, selection, gathering.
     """
+    gemms = sum(count for _, count in _gemm_kernels(layer))
+    return gemms + OTHER_KERNELS + (INDEXER_KERNELS if layer.cache.sparse_tokens is not None else 0)
+
+
+def _gemm_kernels(layer: LayerShard) -> tuple[tuple[str, int], ...]:
     experts = layer.experts.gemms if layer.experts is not None else ()
-    fused = {(g.part, _bytes(g.cols_in), g.reduced) for g in (*layer.gemms, *experts) if g.gemm}
-    return len(fused) + OTHER_KERNELS + (INDEXER_KERNELS if layer.cache.sparse_tokens is not None else 0)
+    fused = {(g.part, _bytes(g.cols_in), g.reduced): g.format for g in (*layer.gemms, *experts) if g.gemm}
+    return tuple(sorted(Counter(fused.values()).items()))
 
 
 def _layer_work(layer: LayerShard) -> LayerWork:
@@ -137,6 +145,7 @@ def _layer_work(layer: LayerShard) -> LayerWork:
         cache=layer.cache,
         all_reduces=layer.all_reduces,
         kernels=_kernels(layer),
+        gemm_kernels=_gemm_kernels(layer),
     )
 
 
@@ -200,4 +209,5 @@ def _with_count(layer: LayerWork, count: Number) -> LayerWork:
         cache=layer.cache,
         all_reduces=layer.all_reduces,
         kernels=layer.kernels,
+        gemm_kernels=layer.gemm_kernels,
     )
