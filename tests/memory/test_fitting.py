@@ -16,6 +16,7 @@ from chipwise.memory import (
     size_serving,
     to_make_it_fit,
     visible_bytes,
+    ways_of,
 )
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, shard
@@ -26,13 +27,13 @@ Ask = Callable[..., ServingMemoryInput]
 
 
 def test_llama_70b_needs_two_h100_for_its_weights(llama70b: ModelSpec, ask: Ask) -> None:
-    assert min_split(llama70b, ask(llama70b)) == Split(tp=2, pp=1)
-    assert min_chips(llama70b, ask(llama70b)) == 2
+    assert min_split(ways_of(llama70b, ask(llama70b))) == Split(tp=2, pp=1)
+    assert min_chips(ways_of(llama70b, ask(llama70b))) == 2
 
 
 def test_one_device_less_than_the_fewest_does_not_hold_it(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, context_tokens=32768, concurrency=16, utilization=0.9)
-    split = min_split(llama70b, asked)
+    split = min_split(ways_of(llama70b, asked))
     assert split is not None
     assert size_serving(replace(asked, shards=shard(llama70b, split))).fits
     for tp in (1, 2, 4, 8):
@@ -41,17 +42,26 @@ def test_one_device_less_than_the_fewest_does_not_hold_it(llama70b: ModelSpec, a
                 assert not size_serving(replace(asked, shards=shard(llama70b, Split(tp=tp, pp=pp)))).fits
 
 
+def test_a_longer_context_takes_more_chips_of_the_same_ways(llama70b: ModelSpec, ask: Ask) -> None:
+    """Two H100 leave 12 GiB for the cache of 70B, 0.31 GiB for 1,024 tokens: a request of 65,536 needs 20."""
+    ways = ways_of(llama70b, ask(llama70b))
+    assert ways is not None
+    assert min_chips(ways.under(context_tokens=8192, concurrency=1)) == 2
+    assert min_chips(ways.under(context_tokens=65536, concurrency=1)) == 3
+    assert min_chips(ways_of(llama70b, ask(llama70b, context_tokens=65536))) == 3
+
+
 def test_nothing_holds_what_is_too_large(llama70b: ModelSpec, ask: Ask) -> None:
-    assert min_split(llama70b, ask(llama70b, capacity_bytes=2 * GIB)) is None
-    assert min_chips(llama70b, ask(llama70b, capacity_bytes=2 * GIB)) is None
+    assert min_split(ways_of(llama70b, ask(llama70b, capacity_bytes=2 * GIB))) is None
+    assert min_chips(ways_of(llama70b, ask(llama70b, capacity_bytes=2 * GIB))) is None
 
 
 def test_stages_go_as_far_as_nodes_do(llama70b: ModelSpec, ask: Ask) -> None:
     """Over one device a node: 8 stages of 10 layers are 16.3 GiB each and an end of 2; 7 of up to 12 are more."""
     asked = ask(llama70b, capacity_bytes=20.5 * GIB, chunk_tokens=512, max_num_seqs=16)
-    assert min_split(llama70b, asked, FitOptions(most_tp=1)) == Split(tp=1, pp=8)
-    assert min_split(llama70b, asked, FitOptions(most_tp=1, most_stages=7)) is None
-    assert min_split(llama70b, replace(asked, capacity_bytes=18 * GIB), FitOptions(most_tp=1)) is None
+    assert min_split(ways_of(llama70b, asked, FitOptions(most_tp=1))) == Split(tp=1, pp=8)
+    assert min_split(ways_of(llama70b, asked, FitOptions(most_tp=1, most_stages=7))) is None
+    assert min_split(ways_of(llama70b, replace(asked, capacity_bytes=18 * GIB), FitOptions(most_tp=1))) is None
 
 
 def test_devices_of_a_chip_share_it(llama70b: ModelSpec, ask: Ask) -> None:
@@ -59,9 +69,9 @@ def test_devices_of_a_chip_share_it(llama70b: ModelSpec, ask: Ask) -> None:
         llama70b, engine="neuron", engine_version=None, capacity_bytes=96 * GIB, devices_per_chip=4,
         max_num_seqs=16, utilization=0.92,
     )  # fmt: skip
-    split = min_split(llama70b, chip)
+    split = min_split(ways_of(llama70b, chip))
     assert split is not None
-    assert min_chips(llama70b, chip) == -(-split.devices // 4)
+    assert min_chips(ways_of(llama70b, chip)) == -(-split.devices // 4)
 
 
 def test_what_fits_needs_no_change(llama8b: ModelSpec, ask: Ask) -> None:
@@ -149,7 +159,7 @@ def test_a_draft_is_laid_over_the_other_split_too(llama70b: ModelSpec, llama8b: 
     split = Split(tp=1)
     asked = ask(llama70b, split, draft=shard(llama8b, split), draft_tokens=3)
     may = FitOptions(draft=llama8b)
-    found = min_split(llama70b, asked, may)
+    found = min_split(ways_of(llama70b, asked, may))
     assert found == Split(tp=1, pp=3)
     over = replace(asked, shards=shard(llama70b, found), draft=shard(llama8b, found))
     assert size_serving(over).fits
@@ -165,8 +175,8 @@ def test_the_fewest_chips_are_dealt_layers_by_the_engine_s_rule(llama70b: ModelS
     asked = ask(llama70b, capacity_bytes=49.8 * GIB, chunk_tokens=512, max_num_seqs=16)
     last = replace(asked, shards=shard(llama70b, Split(spare_layers="last")))
     may = FitOptions(most_tp=1)
-    assert min_split(llama70b, asked, may) == Split(tp=1, pp=3)
-    assert min_split(llama70b, last, may) == Split(tp=1, pp=4)
+    assert min_split(ways_of(llama70b, asked, may)) == Split(tp=1, pp=3)
+    assert min_split(ways_of(llama70b, last, may)) == Split(tp=1, pp=4)
 
 
 def test_what_is_still_short_counts_against_a_change(llama70b: ModelSpec, ask: Ask) -> None:

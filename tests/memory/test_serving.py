@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chipwise.errors import UnknownNameError
-from chipwise.memory import MemoryAnswer, ServingMemoryInput, memory_profile, size_pool, size_serving
+from chipwise.memory import MemoryAnswer, ServingMemoryInput, memory_profile, size_serving
 from chipwise.model import ModelSpec, Tower
 from chipwise.parallelism import Split, shard
 from chipwise.precision import with_precision
@@ -494,16 +494,6 @@ def test_a_model_with_a_tower_is_never_cut_by_itself(llama8b: ModelSpec, ask: As
     long = ask(seeing, context_tokens=65536, chunk_tokens=2048, whole_prompts=True, engine_version="0.7.3")
     cut = replace(long, whole_prompts=False)
     assert size_serving(long).activations_total_bytes > size_serving(cut).activations_total_bytes
-
-
-@pytest.mark.parametrize("capacity_gib", [12.0, 80.0])
-def test_the_pool_alone_is_that_of_the_whole_answer(llama8b: ModelSpec, ask: Ask, capacity_gib: float) -> None:
-    question = ask(llama8b, capacity_bytes=capacity_gib * GIB)
-    pool, whole = size_pool(question), size_serving(question)
-    assert pool.fits == whole.fits == (capacity_gib > 20.0)
-    assert pool.budget == whole.budget
-    assert (pool.shortfall_bytes, pool.kv_pool_bytes) == (whole.shortfall_bytes, whole.kv_pool_bytes)
-    assert pool.max_concurrency_at_context == whole.max_concurrency_at_context
 
 
 def test_tokens_that_nothing_drafts_are_told(llama8b: ModelSpec, ask: Ask) -> None:

@@ -15,6 +15,7 @@ from chipwise.memory import (
     min_split,
     request_bytes,
     size_serving,
+    ways_of,
     weights_bytes,
 )
 from chipwise.memory.cache import cache_kinds, cache_layout
@@ -57,11 +58,11 @@ def test_the_guide_s_219_gb_are_236(llama70b: ModelSpec, ask: Ask) -> None:
     total = 2 * 70e9 + float(answer.budget.cache_bytes) + 10e9
     assert total / 1e9 == pytest.approx(235.9, abs=0.05)
     on_h100 = ask(llama70b, concurrency=32, utilization=0.9)
-    assert min_split(llama70b, on_h100) == Split(tp=4, pp=1)
+    assert min_split(ways_of(llama70b, on_h100)) == Split(tp=4, pp=1)
     on_h200 = replace(on_h100, capacity_bytes=load_catalog().chips["h200-sxm"].memory_bytes or 0.0)
-    assert min_chips(llama70b, on_h200) == 2
+    assert min_chips(ways_of(llama70b, on_h200)) == 2
     on_b200 = replace(on_h100, capacity_bytes=load_catalog().chips["b200"].memory_bytes or 0.0)
-    assert min_chips(llama70b, on_b200) == 2
+    assert min_chips(ways_of(llama70b, on_b200)) == 2
 
 
 def test_grouped_queries_share_keys(llama70b: ModelSpec) -> None:

@@ -12,9 +12,19 @@ from chipwise.memory.cache import (
     request_bytes,
 )
 from chipwise.memory.capacity import visible_bytes
-from chipwise.memory.fitting import Change, FitOptions, min_chips, min_split, to_make_it_fit
+from chipwise.memory.fitting import Change, FitOptions, min_chips, min_split, to_make_it_fit, ways_of
 from chipwise.memory.profile import MemoryProfile, memory_profile
-from chipwise.memory.serving import MemoryAnswer, MemoryBudget, PoolAnswer, ServingMemoryInput, size_pool, size_serving
+from chipwise.memory.serving import (
+    MemoryAnswer,
+    MemoryBudget,
+    PoolAnswer,
+    ServingMemoryInput,
+    Sized,
+    answer_of,
+    size_pool,
+    size_serving,
+    sized,
+)
 from chipwise.memory.terms import (
     adapters_bytes,
     cache_bytes_per_sequence,
@@ -34,7 +44,9 @@ __all__ = [
     "MemoryProfile",
     "PoolAnswer",
     "ServingMemoryInput",
+    "Sized",
     "adapters_bytes",
+    "answer_of",
     "cache_bytes_per_sequence",
     "cache_bytes_per_token",
     "cache_kinds",
@@ -48,7 +60,9 @@ __all__ = [
     "sampler_peak_bytes",
     "size_pool",
     "size_serving",
+    "sized",
     "to_make_it_fit",
     "visible_bytes",
+    "ways_of",
     "weights_bytes",
 ]

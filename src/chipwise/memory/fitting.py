@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.memory.serving import MemoryAnswer, PoolAnswer, ServingMemoryInput, size_pool, size_serving
+from chipwise.memory.serving import (
+    MemoryAnswer,
+    PoolAnswer,
+    ServingMemoryInput,
+    Sized,
+    pool_of,
+    size_pool,
+    size_serving,
+    sized,
+)
 from chipwise.model import ModelSpec
 from chipwise.parallelism import Split, legal_tp, shard
 from chipwise.precision import with_precision
@@ -60,22 +69,29 @@ def _laid(model: ModelSpec, asked: ServingMemoryInput, split: Split, may: FitOpt
     return replace(asked, shards=shard(model, split), draft=draft)
 
 
-def min_split(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> Split | None:
-    """The legal split over the fewest devices that holds the model and the stated cache; None: none does.
+def ways_of(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> Sized | None:
+    """The model sized over every legal split at once, the fewest devices first; None where no tp is legal.
 
-    tp goes up to the devices of one node, pp up to as many stages as may be; of equal counts the smaller pp wins.
+    tp goes up to the devices of one node, pp up to as many stages as may be; of equal counts the smaller pp comes
+    first.
     """
     may = may or FitOptions()
-    spare = asked.shards.split.spare_layers
-    ways = _ways(model, may.most_tp, may.most_stages, spare)
+    ways = _ways(model, may.most_tp, may.most_stages, asked.shards.split.spare_layers)
     if ways is None:
         return None
     draft = asked.draft if may.draft is None else shard(may.draft, ways.split)
-    answer = size_pool(replace(asked, shards=ways, draft=draft))
-    good = np.flatnonzero(np.asarray(answer.shortfall_bytes) <= 0)
+    return sized(replace(asked, shards=ways, draft=draft))
+
+
+def min_split(ways: Sized | None) -> Split | None:
+    """The first of `ways_of` that holds the model and the stated cache; None: none does."""
+    if ways is None:
+        return None
+    good = np.flatnonzero(np.asarray(pool_of(ways).shortfall_bytes) <= 0)
     if not good.size:
         return None
-    tp, pp = (int(np.asarray(degrees)[good[0]]) for degrees in (ways.split.tp, ways.split.pp))
+    split = ways.asked.shards.split
+    tp, pp = (int(np.asarray(degrees)[good[0]]) for degrees in (split.tp, split.pp))
     return Split(tp=tp, pp=pp)
 
 
@@ -91,10 +107,10 @@ def _ways(model: ModelSpec, most_tp: int, most_stages: int, spare_layers: SpareL
     return shard(model, Split(tp=tp, pp=pp, spare_layers=spare_layers))
 
 
-def min_chips(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> int | None:
+def min_chips(ways: Sized | None) -> int | None:
     """Chips of `min_split`: devices over devices a chip, rounded up; None where no split holds the model."""
-    split = min_split(model, asked, may)
-    return None if split is None else -(-int(split.devices) // asked.devices_per_chip)
+    split = min_split(ways)
+    return None if ways is None or split is None else -(-int(split.devices) // ways.asked.devices_per_chip)
 
 
 def _gain(before: MemoryAnswer, after: PoolAnswer) -> float:

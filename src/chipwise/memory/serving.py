@@ -11,7 +11,7 @@ Every number may be an array: `plan` sizes thousands of candidates at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -276,7 +276,7 @@ def _without_drafts(asked: ServingMemoryInput) -> tuple[str, ...]:
     return ("no draft model and no multi-token-prediction layers: drafted tokens take no memory (an n-gram drafter)",)
 
 
-def _capped(sized: _Sized) -> tuple[str, ...]:
+def _capped(sized: Sized) -> tuple[str, ...]:
     """What to say where the engine gives its cache less than it could have."""
     share = sized.profile.cache_cap_fraction
     if share >= 1.0 or not np.any(np.asarray(sized.room.capped) > 0):
@@ -361,30 +361,37 @@ def _divide_free(asked: ServingMemoryInput, parts: _Parts, unheld_bytes: Number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sized:
-    """One question on its way to an answer."""
+class Sized:
+    """A layout sized but for its load: all that context and requests in flight do not change. Bytes of one device."""
 
+    asked: ServingMemoryInput
     profile: MemoryProfile
     parts: _Parts
     layout: CacheLayout
     room: _Room
-    need: Number
     on_chip: Number
 
+    def under(self, *, context_tokens: Number, concurrency: Number) -> Sized:
+        """The same layout under another load: sized anew only where prompts run whole, in steps as long as they are."""
+        asked = replace(self.asked, context_tokens=context_tokens, concurrency=concurrency)
+        return sized(asked) if asked.whole_prompts else replace(self, asked=asked)
 
-def _sized(asked: ServingMemoryInput) -> _Sized:
+
+def sized(asked: ServingMemoryInput) -> Sized:
+    """Size a layout: what `size_pool` and `size_serving` say of every load rests on it.
+
+    Raises:
+        UnknownNameError: as `size_serving`.
+    """
     profile = memory_profile(asked.engine, asked.engine_version)
-    split = asked.shards.split
     parts = _parts(asked, profile)
-    layout = _layout(asked, profile)
-    context_tokens = asked.context_tokens / split.cp
-    return _Sized(
+    return Sized(
+        asked=asked,
         profile=profile,
         parts=parts,
-        layout=layout,
+        layout=_layout(asked, profile),
         room=_divide(asked, profile, parts, asked.capacity_bytes / asked.devices_per_chip),
-        need=asked.concurrency / split.dp * request_bytes(layout, context_tokens=context_tokens),
-        on_chip=np.minimum(asked.devices_per_chip, split.devices),
+        on_chip=np.minimum(asked.devices_per_chip, asked.shards.split.devices),
     )
 
 
@@ -394,16 +401,20 @@ def size_pool(asked: ServingMemoryInput) -> PoolAnswer:
     Raises:
         UnknownNameError: as `size_serving`.
     """
-    return _pool(asked, _sized(asked))
+    return pool_of(sized(asked))
 
 
-def _pool(asked: ServingMemoryInput, sized: _Sized) -> PoolAnswer:
-    room, need, on_chip = sized.room, sized.need, sized.on_chip
+def pool_of(one: Sized) -> PoolAnswer:
+    """`size_pool` of a layout that is sized already."""
+    asked, room, on_chip = one.asked, one.room, one.on_chip
+    split = asked.shards.split
+    each = request_bytes(one.layout, context_tokens=asked.context_tokens / split.cp)
+    need = asked.concurrency / split.dp * each
     return PoolAnswer(
-        budget=_budget(asked, sized.parts, room, need, on_chip),
+        budget=_budget(asked, one.parts, room, need, on_chip),
         shortfall_bytes=np.maximum(need + room.overrun - room.pool, 0.0) * on_chip,
         kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
-        max_concurrency_at_context=_concurrency(asked, sized.layout, room.pool),
+        max_concurrency_at_context=_concurrency(asked, one.layout, room.pool),
     )
 
 
@@ -434,16 +445,20 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
     Raises:
         UnknownNameError: an engine or cache format that no table holds.
     """
-    sized = _sized(asked)
-    pool, parts, room, on_chip = _pool(asked, sized), sized.parts, sized.room, sized.on_chip
-    error_bytes = _error_bytes(asked, sized.profile, parts)
+    return answer_of(sized(asked))
+
+
+def answer_of(one: Sized) -> MemoryAnswer:
+    """`size_serving` of a layout that is sized already."""
+    pool, parts, room, on_chip = pool_of(one), one.parts, one.room, one.on_chip
+    error_bytes = _error_bytes(one.asked, one.profile, parts)
     low, high = _fractions(room.pool, error_bytes)
     return MemoryAnswer(
         budget=pool.budget,
         shortfall_bytes=pool.shortfall_bytes,
         kv_pool_bytes=pool.kv_pool_bytes,
         max_concurrency_at_context=pool.max_concurrency_at_context,
-        need_bytes=sized.need * on_chip,
+        need_bytes=pool.budget.cache_bytes,
         activations_total_bytes=parts.activations * on_chip,
         graphs_total_bytes=parts.graphs * on_chip,
         room_bytes=room.pool * on_chip,
@@ -451,9 +466,9 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
         error_bytes=error_bytes * on_chip,
         low_fraction=low,
         high_fraction=high,
-        evidence=sized.profile.evidence,
-        warnings=(*sized.profile.warnings, *_capped(sized), *_without_drafts(asked)),
-        **_capacities(asked, sized.profile, sized.layout, room.pool),
+        evidence=one.profile.evidence,
+        warnings=(*one.profile.warnings, *_capped(one), *_without_drafts(one.asked)),
+        **_capacities(one.asked, one.profile, one.layout, room.pool),
     )
 
 

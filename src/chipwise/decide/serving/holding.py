@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import load_catalog
 from chipwise.decide.budget import whole_bytes
 from chipwise.engines import kv_formats, spare_layers
-from chipwise.memory import ServingMemoryInput, min_chips, size_serving, to_make_it_fit
+from chipwise.memory import ServingMemoryInput, Sized, answer_of, min_chips, sized, to_make_it_fit, ways_of
 from chipwise.memory.fitting import FitOptions
 from chipwise.parallelism import shard
 from chipwise.precision import capability
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from chipwise.parallelism import LayerShards, Split
 
 
+KEPT = 1024
+"""Layouts of which is remembered what no load changes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """A layout's memory question with its answer: what a prediction and a printed budget are made from."""
@@ -35,11 +39,23 @@ class Held:
 
 def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
     """Size one layout of a model that is already at its precision."""
-    asked = memory_question(model, layout, context_tokens=context_tokens, concurrency=concurrency)
-    return Held(asked=asked, answer=size_serving(asked))
+    found = _sized(model, layout).under(context_tokens=context_tokens, concurrency=concurrency)
+    return Held(asked=found.asked, answer=answer_of(found))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
+def _sized(model: ModelSpec, layout: Layout) -> Sized:
+    """All of a layout's memory that no load changes."""
+    return sized(memory_question(model, layout, context_tokens=1.0, concurrency=1.0))
+
+
+@lru_cache(maxsize=KEPT)
+def _ways(model: ModelSpec, layout: Layout) -> Sized | None:
+    """The same of every split that could stand in for the layout's."""
+    return ways_of(model, _sized(model, layout).asked, _options(layout))
+
+
+@lru_cache(maxsize=KEPT)
 def shards_of(model: ModelSpec, split: Split) -> LayerShards:
     """`shard` of one split, remembered."""
     return shard(model, split)
@@ -84,9 +100,9 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     """
     answer, budget, chip = held.answer, held.answer.budget, layout.seat.platform.chip
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
-    may = _options(layout)
-    fewest = min_chips(model, held.asked, may)
-    changes = to_make_it_fit(model, held.asked, may, answer)
+    asked, ways = held.asked, _ways(model, layout)
+    fewest = min_chips(ways and ways.under(context_tokens=asked.context_tokens, concurrency=asked.concurrency))
+    changes = to_make_it_fit(model, asked, _options(layout), answer)
     said = (*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes)
     return {
         "fits": bool(answer.fits),
@@ -110,8 +126,8 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
         "evidence": answer.evidence,
         "engine": layout.seat.engine.name,
         "engine_version": layout.seat.engine.version,
-        "context_tokens": _whole(held.asked.context_tokens),
-        "concurrency": float(held.asked.concurrency),
+        "context_tokens": _whole(asked.context_tokens),
+        "concurrency": float(asked.concurrency),
         "warnings": list(dict.fromkeys(said)),
     }
 
@@ -138,6 +154,7 @@ def _overrun(answer: MemoryAnswer) -> list[str]:
     return [f"graphs and the driver lack {lacking / 1e9:.1f} GB beside what the engine fills: take {share:.2f} off it"]
 
 
+@lru_cache(maxsize=KEPT)
 def _options(layout: Layout) -> FitOptions:
     """What may be changed: formats that engine and chip hold, degrees, larger slices and chips that are rented."""
     seat = layout.seat
@@ -175,7 +192,7 @@ NARROWER = ("fp8", "int4-g128")
 """Formats of weights proposed where a model does not fit, by what they lose."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
 def _larger(chip: Chip, device_bytes: float, devices: int) -> Mapping[str, float]:
     """Larger chips of the vendor by the smallest rented size that has as many devices: its name, a chip's bytes."""
     catalog = load_catalog()
