@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipwise.parallelism.arrays import Number, ceil_div
+    from chipwise.parallelism.arrays import Number, anywhere, ceil_div
     from chipwise.parallelism.shards import CacheShard, ExpertShard, GemmShard, LayerShard, LayerShards, shard, tp_share
     from chipwise.parallelism.split import Split, ep_problem, legal_tp, tp_problem
 
@@ -21,6 +21,7 @@ __all__ = [
     "LayerShards",
     "Number",
     "Split",
+    "anywhere",
     "ceil_div",
     "ep_problem",
     "legal_tp",
@@ -37,6 +38,7 @@ _HOME = {
     "LayerShards": "chipwise.parallelism.shards",
     "Number": "chipwise.parallelism.arrays",
     "Split": "chipwise.parallelism.split",
+    "anywhere": "chipwise.parallelism.arrays",
     "ceil_div": "chipwise.parallelism.arrays",
     "ep_problem": "chipwise.parallelism.split",
     "legal_tp": "chipwise.parallelism.split",

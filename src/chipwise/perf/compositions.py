@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.parallelism import Number
+from chipwise.parallelism import Number, anywhere
 from chipwise.perf.load import Case, Outcome
 from chipwise.perf.operators import TINIEST
 from chipwise.perf.phases import (
@@ -110,16 +110,39 @@ def _together(case: Case, inside: Number) -> Number:
     return np.where(apart, 1.0, np.maximum(inside, 1.0))
 
 
-def _turn(case: Case, inside: Number, running: Number) -> _Turn:
-    alone, steady = alone_and_together(case, running, _together(case, inside))
-    several = np.where(inside > 1, 1.0, 0.0)
-    queue_s = several * prompts_ahead_s(alone)
-    burst_s = several * _burst_share(case, inside) * (inside - 1.0) / 2.0 * alone.prompt_work_s
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loop:
+    """What every round of the fixed point finds alike."""
+
+    together: Number
+    several: Number
+    """1 where there is more than one request, else 0."""
+    burst_share: Number
+    others: Number
+    """Prompts that a request waits for, in the mean, because they start together."""
+    steps: Number
+
+
+def _loop(case: Case, inside: Number) -> _Loop:
+    several, share = np.where(inside > 1, 1.0, 0.0), _burst_share(case, inside)
+    return _Loop(
+        together=_together(case, inside),
+        several=several,
+        burst_share=share,
+        others=several * share * (inside - 1.0) / 2.0,
+        steps=decode_steps(case),
+    )
+
+
+def _turn(case: Case, loop: _Loop, running: Number) -> _Turn:
+    alone, steady = alone_and_together(case, running, loop.together)
+    queue_s = loop.several * prompts_ahead_s(alone)
+    burst_s = loop.others * alone.prompt_work_s
     return _Turn(
         steady=steady,
         alone=alone,
-        serving_s=decode_steps(case) * steady.tpot_s * case.speculation.tokens_per_step,
-        ttft_s=own_prefill_s(case, alone) + several * steady.tpot_s / 2.0 + queue_s + burst_s,
+        serving_s=loop.steps * steady.tpot_s * case.speculation.tokens_per_step,
+        ttft_s=own_prefill_s(case, alone) + loop.several * steady.tpot_s / 2.0 + queue_s + burst_s,
         queue_s=queue_s,
         burst_s=burst_s,
     )
@@ -135,10 +158,11 @@ def closed(case: Case) -> Outcome:
     """
     clients = np.maximum(case.load.concurrency / case.replicas, 1.0)
     inside = np.minimum(clients, case.limits.sequences)
-    turn = _turn(case, inside, inside)
+    loop = _loop(case, inside)
+    turn = _turn(case, loop, inside)
     highest_rate = turn.steady.requests_per_s
     for _ in range(ROUNDS - 1):
-        turn = _turn(case, inside, turn.running(inside))
+        turn = _turn(case, loop, turn.running(inside))
     steady, running = turn.steady, turn.running(inside)
     rate = np.minimum(inside / (turn.serving_s + turn.ttft_s), highest_rate)
     ttft = np.maximum(clients / rate - turn.serving_s, turn.ttft_s)
@@ -147,7 +171,7 @@ def closed(case: Case) -> Outcome:
         wait_s=ttft - own_prefill_s(case, turn.alone),
         queue_s=turn.queue_s,
         burst_s=turn.burst_s,
-        burst_share=_burst_share(case, inside),
+        burst_share=loop.burst_share,
         tpot_s=steady.tpot_s,
         running=np.minimum(running, steady.running),
         requests_per_s=rate,
@@ -229,7 +253,7 @@ def rate(case: Case) -> Outcome:
     """Poisson arrivals at `rate_per_s`; above capacity a run saturates, unless it ends before its seats are taken."""
     best = highest(case)
     endless = _arrivals(case, best)
-    return with_ends(case, endless, best) if np.any(np.isfinite(case.load.requests)) else endless
+    return with_ends(case, endless, best) if anywhere(case.load.requests < np.inf) else endless
 
 
 COMPOSITIONS = {"single": single, "static": static, "closed": closed, "rate": rate, "offline": offline}

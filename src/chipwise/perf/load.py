@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from chipwise.errors import InputError
-from chipwise.parallelism import LayerShards, Number
+from chipwise.parallelism import LayerShards, Number, anywhere
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.machine import Machine, machine_of
 from chipwise.perf.parameters import Parameters
@@ -226,14 +226,14 @@ def case_of(
 
 
 def _checked(load: ServingLoad) -> None:
-    if np.any(np.asarray(load.isl) < 1) or np.any(np.asarray(load.osl) < 1):
+    if anywhere(load.isl < 1) or anywhere(load.osl < 1):
         raise InputError(
             "isl and osl must be at least one token",
             why="a request has a prompt and an answer",
             fix="give the mean lengths in tokens: --isl 1024 --osl 256",
         )
-    hit = np.asarray(load.prefix_hit_fraction)
-    if np.any((hit < 0) | (hit > 1)):
+    hit = load.prefix_hit_fraction
+    if anywhere(hit < 0) or anywhere(hit > 1):
         raise InputError(
             "the prefix-hit fraction must lie between 0 and 1",
             why="it is the share of prompt tokens found in the cache",

@@ -74,7 +74,7 @@ def distinct_experts(
     6.33
     """
     left_out = np.maximum(1.0 - np.asarray(per_token, dtype=float) / routed, TINIEST)
-    first, further = np.clip(tokens, 0.0, 1.0), np.maximum(np.asarray(tokens) - 1.0, 0.0)
+    first, further = np.minimum(np.maximum(tokens, 0.0), 1.0), np.maximum(np.asarray(tokens) - 1.0, 0.0)
     spread = np.maximum(variance, TINIEST)
     touched: Number = local * (1.0 - left_out**first * np.exp(-np.log1p(-spread * further * np.log(left_out)) / spread))
     return touched

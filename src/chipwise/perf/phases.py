@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.parallelism import Number
+from chipwise.parallelism import Number, anywhere
 from chipwise.perf.load import Case
 from chipwise.perf.steady import Steady, chunk_delta_s, decode_step_s, prefill_alone_s, prompt_chunks, steady_at
 
@@ -23,7 +23,7 @@ def steady_of(case: Case, running: Number) -> Steady:
 
 def alone_and_together(case: Case, running: Number, together: Number) -> tuple[Steady, Steady]:
     """The same, and the one in which so many prompts come together."""
-    if not np.any(np.asarray(together) > 1):
+    if not anywhere(together > 1):
         return (steady_of(case, running),) * 2
     prompts = (1.0, together)
     alone, joint = steady_at(
@@ -57,7 +57,7 @@ def own_prefill_s(case: Case, steady: Steady) -> Number:
     """
     steps, chunk = prompt_chunks(case.lengths, case.limits)
     delta_s = steady.prefill_delta_s
-    if np.any(np.asarray(case.machine.dp) > 1):
+    if anywhere(case.machine.dp > 1):
         of_one = chunk_delta_s(case.machine, case.lengths, steady.running, steady.plain_step_s, chunk, ranks=1.0)
         delta_s = np.maximum(delta_s, of_one)
     return arrival_s(case) + steps * (steady.plain_step_s * case.machine.parameters.mixed_fraction + delta_s)
@@ -76,6 +76,6 @@ def prompts_ahead_s(steady: Steady) -> Number:
 
 def highest(case: Case) -> Steady:
     """The steady state with every seat taken: what offline work and saturation are made of."""
-    if np.all(np.isinf(case.load.requests)):
+    if not anywhere(case.load.requests < np.inf):
         return steady_of(case, case.limits.sequences)
     return steady_of(case, np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0)))

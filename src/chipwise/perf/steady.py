@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.parallelism import Number
+from chipwise.parallelism import Number, anywhere
 from chipwise.perf.costs import cache_bytes_per_sequence
 from chipwise.perf.machine import Machine
 from chipwise.perf.steps import StepLoad, each_s, step_s
@@ -51,10 +51,9 @@ def lengths_of(
     """
 
     def computed(tokens: Number) -> Number:
-        as_they_come = np.asarray(exact) > 0.5
-        if np.all(as_they_come):
+        if not anywhere(exact <= 0.5):
             return tokens
-        return np.where(as_they_come, tokens, np.maximum(bucket(tokens), compiled))
+        return np.where(exact > 0.5, tokens, np.maximum(bucket(tokens), compiled))
 
     return Lengths(
         isl=isl,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from chipwise.parallelism import Number
+from chipwise.parallelism import Number, anywhere
 from chipwise.perf import operators as op
 from chipwise.perf.costs import (
     BANDWIDTH,
@@ -51,6 +52,8 @@ class StepLoad:
 
 
 FIELDS = tuple(StepLoad.__dataclass_fields__)
+_values = attrgetter(*FIELDS)
+_FLOATS = frozenset({float, np.float64})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Term:
         """What bound it: a place in `BOUNDS`."""
         if self.roof is None:
             return self.kind
-        return np.where(self.roof.compute_s >= self.roof.bandwidth_s, COMPUTE, BANDWIDTH)
+        return BANDWIDTH + (COMPUTE - BANDWIDTH) * (self.roof.compute_s >= self.roof.bandwidth_s)
 
 
 def _of_roofline(operation: str, count: Number, roof: op.Roofline) -> Term:
@@ -99,8 +102,8 @@ def _computed_and_touched(
     sizes = {"tokens": tokens, "routed": experts.routed, "per_token": experts.per_token, "local": experts.local}
     touched = op.distinct_experts(**(sizes | {"tokens": tokens * skew}), variance=parameters.expert_variance)
     computed = pairs + touched * parameters.expert_tile_tokens / 2.0
-    exact = np.asarray(parameters.exact_fraction) > EXACT
-    if np.all(exact):
+    exact = parameters.exact_fraction > EXACT
+    if not anywhere(parameters.exact_fraction <= EXACT):
         return computed, touched
     compiled = op.compiled_experts(**sizes, tile=parameters.expert_tile_tokens)
     return np.where(exact, computed, compiled[0]), np.where(exact, touched, compiled[1])
@@ -246,10 +249,10 @@ def step_terms(machine: Machine, load: StepLoad) -> Iterator[Term]:
 
 
 def _stream_terms(streams: Streams, tokens: Number) -> Iterator[Term]:
-    roof = streams.roof(tokens)
-    for place, operation in enumerate(streams.operations):
-        one = op.Roofline(compute_s=np.asarray(roof.compute_s)[place], bandwidth_s=np.asarray(roof.bandwidth_s)[place])
-        yield _of_roofline(operation, present(tokens), one)
+    roof, there = streams.roof(tokens), present(tokens)
+    sides = zip(streams.operations, np.asarray(roof.compute_s), np.asarray(roof.bandwidth_s), strict=True)
+    for operation, compute_s, bandwidth_s in sides:
+        yield _of_roofline(operation, there, op.Roofline(compute_s=compute_s, bandwidth_s=bandwidth_s))
 
 
 def _linear_term(one: Linear, tokens: Number) -> Term:
@@ -266,7 +269,7 @@ def _sampling_term(machine: Machine, cut: StepLoad, sampled: Number) -> Term:
     """Sampling of `sampled` sequences of a rank: on the device, or on the host after it."""
     parameters = machine.parameters
     seconds = op.sampling_bytes(sequences=sampled, vocab_size=machine.vocab_size) / machine.bytes_per_s
-    if not _nothing(machine.host_sampling) and np.any(np.asarray(machine.host_sampling) > 0):
+    if anywhere(machine.host_sampling > 0):
         idle = np.minimum(cut.idle_sequences * cut.tokens_per_sequence / machine.dp, sampled)
         seconds = seconds + machine.host_sampling * op.host_sampling_s(
             computed=sampled,
@@ -309,7 +312,7 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
 
 def each_s(machine: Machine, loads: Sequence[StepLoad]) -> list[Number]:
     """`step_s` of several loads, worked out at once: elements of a new first axis."""
-    rows = [[getattr(load, name) for load in loads] for name in FIELDS]
+    rows = list(zip(*map(_values, loads), strict=True))
     arrays = (value for row in rows for value in row if not isinstance(value, float))
     dimensions = max(machine.dimensions, max(map(np.ndim, arrays), default=0))
     joined = (_joined(row, dimensions) for row in rows)
@@ -318,7 +321,6 @@ def each_s(machine: Machine, loads: Sequence[StepLoad]) -> list[Number]:
 
 def _joined(values: Sequence[Number], dimensions: int) -> Number:
     """A number that all loads share stays one."""
-    first = values[0]
-    if isinstance(first, float) and all(isinstance(value, float) and value == first for value in values):
-        return first
+    if _FLOATS.issuperset(map(type, values)):
+        return values[0] if len(set(values)) == 1 else lifted(np.array(values), dimensions)
     return lifted(stacked(values), dimensions)
