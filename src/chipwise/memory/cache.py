@@ -16,7 +16,7 @@ import numpy as np
 from chipwise.memory.profile import MemoryProfile
 from chipwise.parallelism import LayerShard, Number, ceil_div
 
-SECTIONS = 64
+SECTIONS = 512
 _INDEXER_BYTES_PER_ELEMENT = 1 + 4 / 128  # 8-bit keys with one 32-bit scale per 128 of them
 
 

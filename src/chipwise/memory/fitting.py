@@ -14,7 +14,7 @@ from chipwise.memory.serving import (
     PoolAnswer,
     ServingMemoryInput,
     Sized,
-    pool_of,
+    holds,
     size_pool,
     size_serving,
     sized,
@@ -87,7 +87,7 @@ def min_split(ways: Sized | None) -> Split | None:
     """The first of `ways_of` that holds the model and the stated cache; None: none does."""
     if ways is None:
         return None
-    good = np.flatnonzero(np.asarray(pool_of(ways).shortfall_bytes) <= 0)
+    good = np.flatnonzero(holds(ways))
     if not good.size:
         return None
     split = ways.asked.shards.split

@@ -370,6 +370,8 @@ class Sized:
     layout: CacheLayout
     room: _Room
     on_chip: Number
+    beside: _Beside | None = None
+    """`settled` sets it where many loads are asked for the whole answer."""
 
     def under(self, *, context_tokens: Number, concurrency: Number) -> Sized:
         """The same layout under another load: sized anew only where prompts run whole, in steps as long as they are."""
@@ -395,6 +397,32 @@ def sized(asked: ServingMemoryInput) -> Sized:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """What a whole answer says beside its pool, and no load changes. Bytes of a device."""
+
+    error_bytes: Number
+    low_fraction: Number
+    high_fraction: Number
+    warnings: tuple[str, ...]
+
+
+def settled(one: Sized) -> Sized:
+    """The same with all of `answer_of` that no load changes."""
+    return replace(one, beside=_beside(one))
+
+
+def _beside(one: Sized) -> _Beside:
+    error_bytes = _error_bytes(one.asked, one.profile, one.parts)
+    low, high = _fractions(one.room.pool, error_bytes)
+    return _Beside(
+        error_bytes=error_bytes,
+        low_fraction=low,
+        high_fraction=high,
+        warnings=(*one.profile.warnings, *_capped(one), *_without_drafts(one.asked)),
+    )
+
+
 def size_pool(asked: ServingMemoryInput) -> PoolAnswer:
     """Budget, shortfall and pool of `size_serving`, without what else it says: for those who try many layouts.
 
@@ -407,15 +435,29 @@ def size_pool(asked: ServingMemoryInput) -> PoolAnswer:
 def pool_of(one: Sized) -> PoolAnswer:
     """`size_pool` of a layout that is sized already."""
     asked, room, on_chip = one.asked, one.room, one.on_chip
-    split = asked.shards.split
-    each = request_bytes(one.layout, context_tokens=asked.context_tokens / split.cp)
-    need = asked.concurrency / split.dp * each
+    need = _need_bytes(one)
     return PoolAnswer(
         budget=_budget(asked, one.parts, room, need, on_chip),
-        shortfall_bytes=np.maximum(need + room.overrun - room.pool, 0.0) * on_chip,
+        shortfall_bytes=_lacking_bytes(one, need) * on_chip,
         kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
         max_concurrency_at_context=_concurrency(asked, one.layout, room.pool),
     )
+
+
+def _need_bytes(one: Sized) -> Number:
+    """Cache that the load takes of a device."""
+    asked, split = one.asked, one.asked.shards.split
+    return asked.concurrency / split.dp * request_bytes(one.layout, context_tokens=asked.context_tokens / split.cp)
+
+
+def _lacking_bytes(one: Sized, need_bytes: Number) -> Number:
+    lacking: Number = np.maximum(need_bytes + one.room.overrun - one.room.pool, 0.0)
+    return lacking
+
+
+def holds(one: Sized) -> Any:
+    """`fits` of `pool_of`, alone."""
+    return _fits(_lacking_bytes(one, _need_bytes(one)))
 
 
 def _concurrency(asked: ServingMemoryInput, layout: CacheLayout, pool_bytes: Number) -> Number:
@@ -451,8 +493,7 @@ def size_serving(asked: ServingMemoryInput) -> MemoryAnswer:
 def answer_of(one: Sized) -> MemoryAnswer:
     """`size_serving` of a layout that is sized already."""
     pool, parts, room, on_chip = pool_of(one), one.parts, one.room, one.on_chip
-    error_bytes = _error_bytes(one.asked, one.profile, parts)
-    low, high = _fractions(room.pool, error_bytes)
+    beside = one.beside or _beside(one)
     return MemoryAnswer(
         budget=pool.budget,
         shortfall_bytes=pool.shortfall_bytes,
@@ -463,11 +504,11 @@ def answer_of(one: Sized) -> MemoryAnswer:
         graphs_total_bytes=parts.graphs * on_chip,
         room_bytes=room.pool * on_chip,
         reserve_room_bytes=room.reserve_room * on_chip,
-        error_bytes=error_bytes * on_chip,
-        low_fraction=low,
-        high_fraction=high,
+        error_bytes=beside.error_bytes * on_chip,
+        low_fraction=beside.low_fraction,
+        high_fraction=beside.high_fraction,
         evidence=one.profile.evidence,
-        warnings=(*one.profile.warnings, *_capped(one), *_without_drafts(one.asked)),
+        warnings=beside.warnings,
         **_capacities(one.asked, one.profile, one.layout, room.pool),
     )
 

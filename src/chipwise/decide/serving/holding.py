@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import load_catalog
 from chipwise.decide.budget import whole_bytes
 from chipwise.engines import kv_formats, spare_layers
-from chipwise.memory import ServingMemoryInput, Sized, answer_of, min_chips, sized, to_make_it_fit, ways_of
+from chipwise.memory import ServingMemoryInput, Sized, answer_of, min_chips, settled, sized, to_make_it_fit, ways_of
 from chipwise.memory.fitting import FitOptions
 from chipwise.parallelism import shard
 from chipwise.precision import capability
@@ -46,7 +46,7 @@ def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency
 @lru_cache(maxsize=KEPT)
 def _sized(model: ModelSpec, layout: Layout) -> Sized:
     """All of a layout's memory that no load changes."""
-    return sized(memory_question(model, layout, context_tokens=1.0, concurrency=1.0))
+    return settled(sized(memory_question(model, layout, context_tokens=1.0, concurrency=1.0)))
 
 
 @lru_cache(maxsize=KEPT)
