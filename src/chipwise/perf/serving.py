@@ -14,15 +14,21 @@ import numpy as np
 
 from chipwise.parallelism import Number
 from chipwise.perf.compositions import COMPOSITIONS
-from chipwise.perf.costs import BOUNDS, OVERHEAD
+from chipwise.perf.costs import BOUNDS, OVERHEAD, stacked
 from chipwise.perf.load import Case, Outcome, ServingInput, ServingPrediction, prepare
 from chipwise.perf.phases import arrival_s, highest, isolated, own_prefill_s
 from chipwise.perf.steady import chunk_load, decode_load, prompt_chunks
-from chipwise.perf.steps import StepLoad, Term, step_terms
+from chipwise.perf.steps import StepLoad, Term, abreast, step_terms
 from chipwise.perf.work import Work
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from chipwise.perf.machine import Machine
+
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,53 +120,47 @@ def serving_terms(asked: ServingInput) -> list[ServingTerm]:
 
 
 def _terms(case: Case, outcome: Outcome) -> list[ServingTerm]:
-    prefill = _operations(case, _prompt_step(case, outcome))
-    steps = _prompt_steps(case, outcome, sum(seconds for seconds, _ in prefill.values()))
-    yielded = case.speculation.tokens_per_step
-    decode = _operations(case, decode_load(case.machine, case.lengths, outcome.running, case.speculation))
+    decoding = decode_load(case.machine, case.lengths, outcome.running, case.speculation)
+    names, seconds, bounds = _operations(case.machine, (_prompt_step(case, outcome), decoding))
+    steps = _prompt_steps(case, outcome, sum(seconds[:, 0]))
+    prefill_s, decode_s = seconds[:, 0] * steps, seconds[:, 1] * (1.0 / case.speculation.tokens_per_step)
+    binding = np.where(decode_s > 0, bounds[:, 1], bounds[:, 0])
+    columns = zip(names, prefill_s, decode_s, binding, bounds[:, 0], strict=True)
     terms = [
-        _term(name, prefill.get(name), decode.get(name), (steps, 1.0 / yielded))
-        for name in dict.fromkeys([*prefill, *decode])
+        ServingTerm(operation=name, prefill_s=prompt_s, decode_s=token_s, bound=bound, prefill_bound=prompt_bound)
+        for name, prompt_s, token_s, bound, prompt_bound in columns
     ]
-    rest_ttft = outcome.ttft_s - sum(term.prefill_s for term in terms)
-    rest_tpot = outcome.tpot_s - sum(term.decode_s for term in terms)
+    longest = np.argmax(seconds[:, 0], axis=0)[None]
+    rest_tpot = outcome.tpot_s - sum(decode_s)
     return [
         *terms,
-        _rest("waiting", rest_ttft, 0.0 * rest_tpot, OVERHEAD),
-        _rest("prefill of others", 0.0, rest_tpot, _longest_bound(prefill)),
+        _rest("waiting", outcome.ttft_s - sum(prefill_s), 0.0 * rest_tpot, OVERHEAD),
+        _rest("prefill of others", 0.0, rest_tpot, np.take_along_axis(bounds[:, 0], longest, axis=0)[0]),
     ]
 
 
-Operations = dict[str, tuple[Number, Number]]
+def _operations(machine: Machine, loads: Sequence[StepLoad]) -> tuple[tuple[str, ...], Floats, Floats]:
+    """Names of a step's operations, and of each under each load its seconds through all stages and what binds it.
 
-
-def _operations(case: Case, load: StepLoad) -> Operations:
-    """Seconds through all stages and bound, by operation; of equal names the longest one binds."""
+    Operations of equal names are one; the longest binds.
+    """
     named: dict[str, list[Term]] = {}
-    for term in step_terms(case.machine, load):
+    for term in step_terms(machine, abreast(machine, loads)):
         named.setdefault(term.operation, []).append(term)
-    return {name: _one_of(terms, case.machine.pp) for name, terms in named.items()}
+    found = [_one_of(terms) for terms in named.values()]
+    seconds = stacked([one for one, _ in found]) * machine.pp
+    return tuple(named), seconds, np.broadcast_to(stacked([bound for _, bound in found]), seconds.shape)
 
 
-def _one_of(terms: list[Term], stages: Number) -> tuple[Number, Number]:
-    """Terms of one name as one: their seconds over all stages, and the bound of the longest."""
+def _one_of(terms: list[Term]) -> tuple[Number, Number]:
+    """Terms of one name as one: their seconds, and the bound of the longest."""
     first, *others = terms
     total, longest, bound = first.seconds, first.seconds, first.bound
     for term in others:
         total = total + term.seconds
         bound = np.where(np.asarray(term.seconds) > longest, term.bound, bound)
         longest = np.maximum(longest, term.seconds)
-    return total * stages, bound
-
-
-def _longest_bound(operations: Operations) -> Number:
-    """What binds the longest operation of a step."""
-    longest: Number = -1.0
-    found: Number = OVERHEAD
-    for seconds, bound in operations.values():
-        found = np.where(np.asarray(seconds) > longest, bound, found)
-        longest = np.maximum(longest, seconds)
-    return found
+    return total, bound
 
 
 def _prompt_step(case: Case, outcome: Outcome) -> StepLoad:
@@ -179,19 +179,6 @@ def _prompt_steps(case: Case, outcome: Outcome, step: Number) -> Number:
         else own_prefill_s(case, outcome.alone or outcome.steady)
     )
     return (own - arrival_s(case)) / step
-
-
-def _term(
-    name: str,
-    prefill: tuple[Number, Number] | None,
-    decode: tuple[Number, Number] | None,
-    times: tuple[Number, Number],
-) -> ServingTerm:
-    prefill_s = prefill[0] * times[0] if prefill else 0.0
-    decode_s = decode[0] * times[1] if decode else 0.0
-    first, second = (prefill or (0.0, OVERHEAD)), (decode or (0.0, OVERHEAD))
-    bound = np.where(np.asarray(decode_s) > 0, second[1], first[1])
-    return ServingTerm(operation=name, prefill_s=prefill_s, decode_s=decode_s, bound=bound, prefill_bound=first[1])
 
 
 def _rest(name: str, prefill_s: Number, decode_s: Number, bound: Number) -> ServingTerm:
@@ -218,7 +205,7 @@ def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[Ser
     return [BOUNDS[one] for one in np.ravel(place)]
 
 
-def _stack(terms: list[ServingTerm], name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _stack(terms: list[ServingTerm], name: str, shape: tuple[int, ...]) -> Floats:
     """One field of all terms, a term an element of axis 0."""
     found = np.empty((len(terms), *shape))
     for at, term in enumerate(terms):

@@ -311,12 +311,17 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
 
 
 def each_s(machine: Machine, loads: Sequence[StepLoad]) -> list[Number]:
-    """`step_s` of several loads, worked out at once: elements of a new first axis."""
+    """`step_s` of several loads, worked out at once."""
+    return list(np.asarray(step_s(machine, abreast(machine, loads))))
+
+
+def abreast(machine: Machine, loads: Sequence[StepLoad]) -> StepLoad:
+    """Several loads as one: elements of a new first axis."""
     rows = list(zip(*map(_values, loads), strict=True))
     arrays = (value for row in rows for value in row if not isinstance(value, float))
     dimensions = max(machine.dimensions, max(map(np.ndim, arrays), default=0))
     joined = (_joined(row, dimensions) for row in rows)
-    return list(np.asarray(step_s(machine, StepLoad(**dict(zip(FIELDS, joined, strict=True))))))
+    return StepLoad(**dict(zip(FIELDS, joined, strict=True)))
 
 
 def _joined(values: Sequence[Number], dimensions: int) -> Number:
