@@ -114,14 +114,15 @@ def asked_of(runs: list[Run]) -> ServingInput:
     model = runs[0].model.model
     formats = tuple(sorted({weight.format for weight, _ in model.all_weights()}))
     shards = shard(model, _split(runs))
+    pools, sequences = _seats(model, runs)
     return ServingInput(
         shards=shards,
         hardware=stack([_hardware_of(run, formats) for run in runs]),
         parameters=stack_parameters([_parameters(run) for run in runs]),
         weight_bytes={name: bytes_per_param(name) for name in formats},
         kv_element_bytes=np.array([kv_bytes_per_element(run.kv_format) for run in runs]),
-        kv_pool_bytes=_pools(model, runs),
-        max_num_seqs=np.array([run.limits.sequences for run in runs]),
+        kv_pool_bytes=pools,
+        max_num_seqs=sequences,
         chunk_tokens=np.array([_chunk(run) for run in runs]),
         load=_load(runs),
         replicas=np.array([run.place.replicas for run in runs]),
@@ -208,19 +209,23 @@ def widest(chip: Chip) -> Instance | None:
     return max(sizes, key=lambda one: one.efa_bytes_per_s or one.network_bytes_per_s or 0.0, default=None)
 
 
-def _pools(model: ModelSpec, runs: list[Run]) -> Any:
-    """Bytes per device that each run's engine takes for the cache; engines that divide alike are sized at once."""
-    pools = np.zeros(len(runs))
+def _seats(model: ModelSpec, runs: list[Run]) -> tuple[Any, Any]:
+    """Bytes per device that each run's requests fill of its cache, and how many run at once.
+
+    Engines that divide alike are sized at once.
+    """
+    pools, sequences = np.zeros(len(runs)), np.array([run.limits.sequences for run in runs])
     alike: dict[tuple[object, ...], list[int]] = {}
     for place, run in enumerate(runs):
         alike.setdefault((run.engine, run.kv_format, run.chip.cores, run.eager), []).append(place)
     for places in alike.values():
         chosen = [runs[place] for place in places]
-        pools[places] = _pool(shard(model, _split(chosen)), chosen)
-    return pools
+        pools[places], states = _pool(shard(model, _split(chosen)), chosen)
+        sequences[places] = np.minimum(sequences[places], states)
+    return pools, sequences
 
 
-def _pool(shards: LayerShards, runs: list[Run]) -> Any:
+def _pool(shards: LayerShards, runs: list[Run]) -> tuple[Any, Any]:
     first = runs[0]
     engine = first.engine if first.engine.profile else generic_engine()
     capacity = np.array([visible_bytes(run.chip_id, run.chip.memory_bytes or 0.0) for run in runs], dtype=float)
@@ -242,7 +247,8 @@ def _pool(shards: LayerShards, runs: list[Run]) -> Any:
         )
     )
     on_chip = np.minimum(first.chip.cores, [run.place.devices for run in runs])
-    return np.maximum(answer.kv_pool_bytes / on_chip, LEAST_POOL_FRACTION * capacity / first.chip.cores)
+    least = LEAST_POOL_FRACTION * capacity / first.chip.cores
+    return np.maximum(answer.usable_pool_bytes / on_chip, least), np.maximum(answer.state_limit, 1.0)
 
 
 _MOST_PROFILED_TOKENS = 8192.0

@@ -3,6 +3,9 @@
 vLLM's hybrid cache manager puts equal layers into groups of one size and gives all groups blocks of equal
 bytes from one pool; a group of windowed layers holds blocks for its window only, a recurrent one for its
 state. A model of one kind of layer is the case of one group.
+
+SGLang sets a part of the pool aside for recurrent states: requests fill one part by their number, the other by their
+tokens.
 """
 
 from __future__ import annotations
@@ -55,6 +58,12 @@ class CacheLayout:
     block_bytes: Number
     block_tokens: Number
     window_slack_tokens: Number
+    state_bytes: Number = 0.0
+    """Of the recurrent layers together, once: what a request needs of the part of the pool that is theirs."""
+    states: float = 1.0
+    """How often the engine keeps them for a request."""
+    state_share: float = 0.0
+    """Their part of the pool; 0: they live in blocks as all else."""
 
     @property
     def group_count(self) -> Number:
@@ -130,8 +139,29 @@ def cache_layout(
 
     Group size: the fewest layers of a kind, or the most where they are within `group_ratio` of it; n
     layers make `ceil(n / size)` groups. Blocks hold `block_tokens` tokens, stretched until one holds a
-    recurrent state.
+    recurrent state. An engine with a `state_ratio` r keeps states apart from blocks, in `r / (1 + r)` of the pool.
     """
+    recurrent = [kind for kind in kinds if kind.recurrent]
+    apart = profile.state_ratio > 0 and 0 < len(recurrent) < len(kinds)
+    blocks = _blocks_of(
+        [kind for kind in kinds if not kind.recurrent] if apart else kinds,
+        profile=profile,
+        chunk_tokens=chunk_tokens,
+        draft_tokens=draft_tokens,
+    )
+    if not apart:
+        return blocks
+    return replace(
+        blocks,
+        state_bytes=sum((kind.count * kind.state_bytes for kind in recurrent), start=0.0),
+        states=float(profile.blocks_per_state + draft_tokens),
+        state_share=profile.state_ratio / (1.0 + profile.state_ratio),
+    )
+
+
+def _blocks_of(
+    kinds: list[CacheKind], *, profile: MemoryProfile, chunk_tokens: Number, draft_tokens: int
+) -> CacheLayout:
     tokens = _block_tokens(kinds, profile)
     page = np.max(np.stack(np.broadcast_arrays(*(_page(kind, tokens) for kind in kinds), 0.0)), axis=0)
     counts = np.stack(np.broadcast_arrays(*(np.asarray(kind.count, dtype=float) for kind in kinds), 0.0)[:-1] or [0.0])
@@ -169,11 +199,34 @@ def request_blocks(layout: CacheLayout, *, context_tokens: Number) -> Number:
 
     Full attention: `ceil(context / block)`; a window: for `min(window - 1 + chunk, context)` tokens, and one
     more block because the window need not start at one; a chunk likewise without that; a state: fixed.
+    Where states have a part of the pool, a request takes of the whole pool what it takes of the fuller part.
     """
     total: Number = 0.0
     for group in layout.groups:
         total = total + group.groups * _blocks(group, context_tokens, layout.window_slack_tokens)
-    return total
+    if not layout.state_share:
+        return total
+    states = layout.states * layout.state_bytes / (layout.state_share * layout.block_bytes)
+    return np.maximum(total / (1.0 - layout.state_share), states)
+
+
+def state_limit(layout: CacheLayout, *, pool_bytes: Number) -> Number:
+    """Requests at once for which the engine has states, however short they are; infinite where these live in blocks.
+
+    `part of the states in the pool // (states a request x their bytes)`
+    """
+    if not layout.state_share:
+        return np.full(np.shape(pool_bytes), np.inf)
+    part = layout.state_share * np.maximum(pool_bytes, 0.0)
+    return np.floor(np.floor(part / layout.state_bytes) / layout.states)
+
+
+def usable_bytes(layout: CacheLayout, *, pool_bytes: Number) -> Number:
+    """What of a pool requests fill with their tokens and one state each; all of it where states live in blocks."""
+    if not layout.state_share:
+        return pool_bytes
+    tokens = (1.0 - layout.state_share) * np.maximum(pool_bytes, 0.0)
+    return tokens + state_limit(layout, pool_bytes=pool_bytes) * layout.state_bytes
 
 
 def _blocks(group: CacheGroup, context_tokens: Number, slack_tokens: Number) -> Number:
@@ -207,6 +260,7 @@ def pool_tokens(layout: CacheLayout, *, pool_bytes: Number, context_tokens: Numb
         return np.zeros_like(np.asarray(pool_bytes, dtype=float))
     blocks = pool_blocks(layout, pool_bytes=pool_bytes)
     if per_group:
+        blocks = np.floor(blocks * (1.0 - layout.state_share))
         return np.floor(blocks / np.maximum(layout.group_count, 1.0)) * layout.block_tokens
     return np.floor(blocks / request_blocks(layout, context_tokens=context_tokens) * context_tokens)
 

@@ -73,6 +73,9 @@ class MemoryProfile:
     block_tokens: float
     group_ratio: float
     blocks_per_state: float
+    """Recurrent states that it keeps for a request: its own, copies for prefixes and for what runs ahead."""
+    state_ratio: float
+    """What of the pool is set aside for recurrent states, over what is left for tokens; 0: they share its blocks."""
     windows_bounded: bool
     mla_latent: bool
     mla_multiple: float
@@ -191,6 +194,7 @@ def _profile(
         block_tokens=float(facts.get("block_tokens", 1)),
         group_ratio=number("group_ratio"),
         blocks_per_state=number("blocks_per_state"),
+        state_ratio=number("state_ratio"),
         windows_bounded=bool(values["windows_bounded"]),
         mla_latent=bool(facts.get("mla_latent", True)),
         mla_multiple=number("mla_multiple"),

@@ -25,6 +25,8 @@ from chipwise.memory.cache import (
     pool_tokens,
     request_blocks,
     request_bytes,
+    state_limit,
+    usable_bytes,
 )
 from chipwise.memory.encoder import EncoderFacts, encoder_facts, profiled_items, profiled_rows
 from chipwise.memory.profile import Evidence, MemoryProfile, memory_profile
@@ -116,6 +118,10 @@ class PoolAnswer:
     budget: MemoryBudget
     shortfall_bytes: Number
     kv_pool_bytes: Number
+    usable_pool_bytes: Number
+    """What of it requests fill with their tokens and one recurrent state each."""
+    state_limit: Number
+    """Requests at once that one data-parallel rank has recurrent states for; infinite without such a limit."""
     max_concurrency_at_context: Number
     """Of a replica."""
 
@@ -138,6 +144,10 @@ class MemoryAnswer:
     shortfall_bytes: Number
     kv_pool_bytes: Number
     """What the engine will take for cache; 0 where nothing is left."""
+    usable_pool_bytes: Number
+    """What of it requests fill with their tokens and one recurrent state each."""
+    state_limit: Number
+    """As `PoolAnswer.state_limit`."""
     kv_cache_tokens: Number
     """The pool in tokens, as the engine version prints it."""
     max_concurrency_at_context: Number
@@ -282,6 +292,18 @@ def _capped(sized: Sized) -> tuple[str, ...]:
     if share >= 1.0 or not np.any(np.asarray(sized.room.capped) > 0):
         return ()
     return (f"the engine gives its cache at most {share:.0%} of what it may fill: the rest counts as reserved",)
+
+
+def _bounded_by_states(sized: Sized, concurrency: Number) -> tuple[str, ...]:
+    """What to say where the part of the pool that is set aside for recurrent states is full before the tokens' is."""
+    layout = sized.layout
+    if not layout.state_share:
+        return ()
+    most = np.maximum(state_limit(layout, pool_bytes=sized.room.pool), 1.0)
+    if not np.any(np.floor(concurrency / sized.asked.shards.split.dp) >= most):
+        return ()
+    share, states = f"{layout.state_share:.0%}", f"{layout.states:.0f} a request"
+    return (f"the engine keeps {share} of its cache for recurrent states, {states}: they bound what runs at once",)
 
 
 def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:
@@ -440,6 +462,8 @@ def pool_of(one: Sized) -> PoolAnswer:
         budget=_budget(asked, one.parts, room, need, on_chip),
         shortfall_bytes=_lacking_bytes(one, need) * on_chip,
         kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
+        usable_pool_bytes=np.maximum(usable_bytes(one.layout, pool_bytes=room.pool), 0.0) * on_chip,
+        state_limit=state_limit(one.layout, pool_bytes=room.pool),
         max_concurrency_at_context=_concurrency(asked, one.layout, room.pool),
     )
 
@@ -498,6 +522,8 @@ def answer_of(one: Sized) -> MemoryAnswer:
         budget=pool.budget,
         shortfall_bytes=pool.shortfall_bytes,
         kv_pool_bytes=pool.kv_pool_bytes,
+        usable_pool_bytes=pool.usable_pool_bytes,
+        state_limit=pool.state_limit,
         max_concurrency_at_context=pool.max_concurrency_at_context,
         need_bytes=pool.budget.cache_bytes,
         activations_total_bytes=parts.activations * on_chip,
@@ -508,7 +534,7 @@ def answer_of(one: Sized) -> MemoryAnswer:
         low_fraction=beside.low_fraction,
         high_fraction=beside.high_fraction,
         evidence=one.profile.evidence,
-        warnings=beside.warnings,
+        warnings=(*beside.warnings, *_bounded_by_states(one, pool.max_concurrency_at_context)),
         **_capacities(one.asked, one.profile, one.layout, room.pool),
     )
 

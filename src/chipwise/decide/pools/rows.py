@@ -10,8 +10,8 @@ import numpy as np
 from chipwise.capacity import Packing, pack
 from chipwise.decide.platforms import platforms_of
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.evaluate import UNITS, element, load_of, size_layouts
-from chipwise.decide.serving.laid import column, laid_out
+from chipwise.decide.serving.evaluate import UNITS, element, load_of, room_of, size_layouts
+from chipwise.decide.serving.laid import Room, column, laid_out
 from chipwise.decide.serving.seats import at_precision, layouts_of, seats_of, spanning_layouts
 from chipwise.perf.disaggregated import DecodePool, Wires, answers_per_s, decode_pool
 from chipwise.perf.load import ServingPrediction
@@ -47,7 +47,9 @@ class Row:
     """Where it is offered, of those asked for."""
     packing: Packing
     pool_bytes: float
-    """What the engine takes of each of its devices for the cache."""
+    """What requests fill of the cache on each of its devices."""
+    state_limit: float
+    """How many of them the engine has recurrent states for."""
 
     def instances(self, replicas: int) -> int:
         """Instances that hold so many replicas."""
@@ -80,14 +82,11 @@ def rows_of(question: Question, together: ServingDeployment, offered: Mapping[st
     if not layouts:
         return []
     memory = size_layouts(laid_out(model, tuple(layouts)), question.serving)
-    short, pools = (
-        np.broadcast_to(values, (len(layouts), 1))[:, 0] for values in (memory.shortfall_bytes, memory.kv_pool_bytes)
-    )
-    return [
-        _row(question, one, offered, together, float(pool_bytes))
-        for one, lack, pool_bytes in zip(layouts, short, pools, strict=True)
-        if lack <= 0
-    ]
+    held = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0] <= 0
+    room = room_of(memory, held)
+    found = [one for one, holds in zip(layouts, held, strict=True) if holds]
+    columns = zip(room.pool_bytes[:, 0].tolist(), room.state_limit[:, 0].tolist(), strict=True)
+    return [_row(question, one, offered, together, pair) for one, pair in zip(found, columns, strict=True)]
 
 
 def _row(
@@ -95,7 +94,7 @@ def _row(
     layout: Layout,
     offered: Mapping[str, Quote | None],
     together: ServingDeployment,
-    pool_bytes: float,
+    pool_and_states: tuple[float, float],
 ) -> Row:
     """On the size of `together` where the platform has it, else on the cheapest."""
     members = [(one, quote) for one in layout.seat.platform.members if (quote := offered.get(one.name)) is not None]
@@ -103,13 +102,22 @@ def _row(
     instance, quote = (own or sorted(members, key=lambda pair: (pair[1].usd_per_hour.mid, pair[0].name)))[0]
     packing = pack(devices_per_replica=layout.devices, devices_per_instance=layout.seat.platform.devices)
     here = frozenset(question.policy.regions).intersection(question.catalog.regions_of(instance.name, priced=True))
-    return Row(layout=layout, instance=instance, quote=quote, regions=here, packing=packing, pool_bytes=pool_bytes)
+    return Row(
+        layout=layout,
+        instance=instance,
+        quote=quote,
+        regions=here,
+        packing=packing,
+        pool_bytes=pool_and_states[0],
+        state_limit=pool_and_states[1],
+    )
 
 
 def asked_of(model: ModelSpec, rows: Sequence[Row], demand: Demand, replicas: Floats) -> ServingInput:
     """What perf is asked about rows with `replicas` (rows by columns, or one row of columns) copies."""
     laid = laid_out(model, tuple(row.layout for row in rows))
-    return laid.asked(load_of(demand), pool_bytes=column(row.pool_bytes for row in rows), replicas=replicas)
+    room = Room(pool_bytes=column(row.pool_bytes for row in rows), state_limit=column(row.state_limit for row in rows))
+    return laid.asked(load_of(demand), room=room, replicas=replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 def question_of(model: ModelSpec, layout: Layout, held: Held, demand: Demand, replicas: float) -> ServingInput:
     """What perf is asked about one layout of a model that is already at its precision."""
     on_chip = min(layout.seat.platform.chip.cores, layout.devices)
+    idle = _idle(model, layout)
     return replace(
-        _idle(model, layout),
-        kv_pool_bytes=float(held.answer.kv_pool_bytes) / on_chip,
+        idle,
+        kv_pool_bytes=float(held.answer.usable_pool_bytes) / on_chip,
+        max_num_seqs=min(idle.max_num_seqs, max(float(held.answer.state_limit), 1.0)),
         load=replace(load_of(demand), prefix_hit_fraction=demand.prefix_hit_fraction),
         replicas=replicas,
     )

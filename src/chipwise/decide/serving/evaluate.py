@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.capacity import Packing
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.laid import laid_out, machine, nearest, together
+from chipwise.decide.serving.laid import Room, laid_out, machine, nearest, together
 from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
 from chipwise.perf.load import ServingLoad, ServingPrediction
 from chipwise.perf.serving import predict_case
@@ -131,8 +131,8 @@ class Sized:
     option: PrecisionOption
     laid: Laid | None
     """None where no layout holds it."""
-    pool_bytes: Floats
-    """What the engine of each takes for the cache, a column."""
+    room: Room
+    """What the engine of each has for requests."""
     lacking: Sequence[tuple[Layout, float]]
     """Layouts that do not hold it, with the bytes that each device lacks: of those on each platform the nearest."""
     tried: int
@@ -141,7 +141,9 @@ class Sized:
 def size(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], demand: Demand) -> Sized:
     """Which layouts hold the model with one request of the full context; none of none do."""
     if not layouts:
-        return Sized(option=option, laid=None, pool_bytes=np.empty((0, 1)), lacking=(), tried=0)
+        nothing = np.empty((0, 1))
+        room = Room(pool_bytes=nothing, state_limit=nothing)
+        return Sized(option=option, laid=None, room=room, lacking=(), tried=0)
     laid = laid_out(model, tuple(layouts))
     memory = size_layouts(laid, demand)
     short = np.broadcast_to(memory.shortfall_bytes, (len(layouts), 1))[:, 0]
@@ -152,10 +154,18 @@ def size(model: ModelSpec, option: PrecisionOption, layouts: Sequence[Layout], d
     return Sized(
         option=option,
         laid=laid_out(model, held) if held else None,
-        pool_bytes=np.broadcast_to(memory.kv_pool_bytes, (len(layouts), 1))[short <= 0],
+        room=room_of(memory, short <= 0),
         lacking=[(layouts[place], float(short[place])) for place in nearest_ones],
         tried=len(layouts),
     )
+
+
+def room_of(memory: PoolAnswer, held: NDArray[np.bool_]) -> Room:
+    """What the engine of the layouts that are `held` has for requests."""
+    pools, states = (
+        np.broadcast_to(values, (len(held), 1))[held] for values in (memory.usable_pool_bytes, memory.state_limit)
+    )
+    return Room(pool_bytes=pools, state_limit=np.maximum(states, 1.0))
 
 
 def evaluate(sized: Sequence[Sized], demand: Demand) -> list[Evaluated | None]:
@@ -179,8 +189,11 @@ def _predict(sized: Sequence[Sized], demand: Demand) -> Iterator[Evaluated]:
     all_of_them = together(tuple(laid))
     units = units_tried(demand, int(all_of_them.replicas_per_unit.min()))
     replicas = all_of_them.replicas_per_unit * units[None, :]
-    pool_bytes = np.concatenate([one.pool_bytes for one in sized])
-    prediction = predict_case(all_of_them.case(load_of(demand), pool_bytes=pool_bytes, replicas=replicas))
+    room = Room(
+        pool_bytes=np.concatenate([one.room.pool_bytes for one in sized]),
+        state_limit=np.concatenate([one.room.state_limit for one in sized]),
+    )
+    prediction = predict_case(all_of_them.case(load_of(demand), room=room, replicas=replicas))
     with np.errstate(invalid="ignore"):  # a saturated load waits for ever: infinite less infinite
         ttft = np.broadcast_to(ttft_quantile_s(prediction, quantile=0.99), replicas.shape)
     tpot = np.broadcast_to(tpot_quantile_s(prediction, quantile=0.99, steps=demand.osl_tokens - 1.0), replicas.shape)

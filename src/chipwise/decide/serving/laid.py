@@ -48,6 +48,16 @@ def column(values: Iterable[float]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Room:
+    """What the engine of each layout has for requests, columns."""
+
+    pool_bytes: Floats
+    """What of its cache they fill."""
+    state_limit: Floats
+    """How many of them it has recurrent states for; infinite without such a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Laid:
     """A model over the splits of layouts, a row each, and how their engine is set; columns throughout."""
 
@@ -64,15 +74,17 @@ class Laid:
     packings: tuple[Packing, ...]
     replicas_per_unit: Floats
 
-    def asked(self, load: ServingLoad, *, pool_bytes: Floats, replicas: Floats) -> ServingInput:
+    def asked(self, load: ServingLoad, *, room: Room, replicas: Floats) -> ServingInput:
         """What perf is asked about every layout with `replicas` (rows by columns) copies that share the load.
 
         Args:
             load: totals for the deployment.
-            pool_bytes: what the engine of each takes for the cache, a column.
+            room: what the engine of each has for requests.
             replicas: copies.
         """
-        return replace(_idle(self), load=load, kv_pool_bytes=pool_bytes, replicas=replicas)
+        idle = _idle(self)
+        most = np.minimum(idle.max_num_seqs, room.state_limit)
+        return replace(idle, load=load, kv_pool_bytes=room.pool_bytes, max_num_seqs=most, replicas=replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,9 +96,10 @@ class Together:
     chunk_tokens: Floats
     replicas_per_unit: Floats
 
-    def case(self, load: ServingLoad, *, pool_bytes: Floats, replicas: Floats) -> Case:
+    def case(self, load: ServingLoad, *, room: Room, replicas: Floats) -> Case:
         """What perf is asked about every layout, as `Laid.asked`."""
-        seating = Seating(kv_pool_bytes=pool_bytes, max_num_seqs=self.max_num_seqs, chunk_tokens=self.chunk_tokens)
+        most = np.minimum(self.max_num_seqs, room.state_limit)
+        seating = Seating(kv_pool_bytes=room.pool_bytes, max_num_seqs=most, chunk_tokens=self.chunk_tokens)
         return case_of(self.machine, seating, load, replicas=replicas)
 
 
