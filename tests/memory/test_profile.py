@@ -73,6 +73,14 @@ def test_old_versions_count_the_driver_s_context_within_the_utilization() -> Non
     assert first.single_bytes == later.single_bytes < counting.single_bytes
 
 
+def test_064_counts_what_lies_outside_the_allocator_and_no_more() -> None:
+    """Before, all that was gone from the device counted; 0.6.4 prints 0.35 GiB on RTX 3090, the context among it."""
+    before, then, later = (memory_profile("vllm", version) for version in ("0.6.3", "0.6.4", "0.6.5"))
+    assert before.single_bytes > then.single_bytes > later.single_bytes
+    assert then.single_bytes / 2**30 == pytest.approx(0.35, abs=0.005)
+    assert then.context_bytes == 0 < later.context_bytes
+
+
 def test_a_version_between_those_read_is_not_rounded_down() -> None:
     """0.2.7 lies between 0.2.0 and 0.5.0, whose defaults were read; its memory is known."""
     assert [memory_profile("vllm", version).reductions_kept for version in ("0.2.4", "0.2.7", "0.3.0", "0.19.0")] == [
