@@ -12,7 +12,7 @@ from chipwise.decide import Option
 from chipwise.perf.parameters import parameters_for
 
 LONG = Request(model="llama-3.1-8b", context_tokens=131072, only=("g6e.xlarge",))
-EXPERTS = Request(model="deepseek-v3", purpose="chat", users=256, only=("p5e.48xlarge",))
+EXPERTS = Request(model="deepseek-v3", purpose="chat", users=512, only=("p5e.48xlarge",))
 PRETRAIN = Request(
     model="mixtral-8x7b", purpose="pretrain", tokens=1e12, deadline_s=30 * 86400.0, only=("p5.48xlarge",)
 )

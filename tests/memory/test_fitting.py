@@ -9,11 +9,15 @@ import pytest
 
 from chipwise.catalog import load_catalog
 from chipwise.memory import (
+    Change,
     FitOptions,
     ServingMemoryInput,
+    answer_of,
+    changes_of,
     min_chips,
     min_split,
     size_serving,
+    sized,
     to_make_it_fit,
     visible_bytes,
     ways_of,
@@ -24,6 +28,12 @@ from chipwise.precision import with_precision
 
 GIB = 2.0**30
 Ask = Callable[..., ServingMemoryInput]
+
+
+def helped(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> list[Change]:
+    """What would make the question fit, by changes that were sized under another load."""
+    one = sized(asked)
+    return to_make_it_fit(one, answer_of(one), changes_of(model, replace(asked, context_tokens=1, concurrency=1), may))
 
 
 def test_llama_70b_needs_two_h100_for_its_weights(llama70b: ModelSpec, ask: Ask) -> None:
@@ -75,16 +85,14 @@ def test_devices_of_a_chip_share_it(llama70b: ModelSpec, ask: Ask) -> None:
 
 
 def test_what_fits_needs_no_change(llama8b: ModelSpec, ask: Ask) -> None:
-    assert to_make_it_fit(llama8b, ask(llama8b)) == []
+    assert helped(llama8b, ask(llama8b)) == []
 
 
 def test_changes_come_in_the_order_of_what_they_cost(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(tp=2), context_tokens=32768, concurrency=4)
     before = size_serving(asked)
     assert not before.fits
-    changes = to_make_it_fit(
-        llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 139.81 * GIB, "smaller": 40 * GIB})
-    )
+    changes = helped(llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 139.81 * GIB, "smaller": 40 * GIB}))
     assert [change.change for change in changes] == [
         "hold the KV cache in fp8",
         "hold the weights in fp8",
@@ -109,24 +117,24 @@ def test_a_change_that_is_called_enough_is(llama70b: ModelSpec, ask: Ask) -> Non
 
 def test_a_cache_in_eight_bits_is_not_offered_twice(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(tp=2), context_tokens=131072, concurrency=64, kv_format="fp8")
-    changes = to_make_it_fit(llama70b, asked, FitOptions(weight_formats=()))
+    changes = helped(llama70b, asked, FitOptions(weight_formats=()))
     assert all("KV" not in change.change and "weights" not in change.change for change in changes)
 
 
 def test_an_engine_may_be_asked_to_fill_more_and_to_capture_nothing(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(tp=2), utilization=0.85, engine_version="0.21.0", context_tokens=32768)
-    found = {change.change: change for change in to_make_it_fit(llama70b, asked)}
+    found = {change.change: change for change in helped(llama70b, asked)}
     fill, eager = found["fill 0.95 of the memory"], found["no graphs (eager)"]
     assert fill.frees_bytes == pytest.approx(0.1 * 79.19 * GIB)
     assert eager.frees_bytes == pytest.approx(float(size_serving(asked).graphs_total_bytes))
-    still = to_make_it_fit(llama70b, replace(asked, eager=True), FitOptions(most_utilization=None))
+    still = helped(llama70b, replace(asked, eager=True), FitOptions(most_utilization=None))
     assert not {"fill 0.95 of the memory", "no graphs (eager)"} & {change.change for change in still}
 
 
 def test_of_bigger_chips_the_two_smallest_that_hold_it_are_proposed(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(tp=2), context_tokens=32768, concurrency=4)
     sizes = {"too small": 82 * GIB, "huge": 288 * GIB, "large": 180 * GIB, "enough": 141 * GIB}
-    names = [change.change for change in to_make_it_fit(llama70b, asked, FitOptions(bigger_chips_bytes=sizes))]
+    names = [change.change for change in helped(llama70b, asked, FitOptions(bigger_chips_bytes=sizes))]
     assert names[-2:] == ["enough", "large"]
     assert "huge" not in names
     assert "too small" not in names
@@ -135,7 +143,7 @@ def test_of_bigger_chips_the_two_smallest_that_hold_it_are_proposed(llama70b: Mo
 def test_a_change_that_frees_next_to_nothing_is_not_named(llama70b: ModelSpec, ask: Ask) -> None:
     narrow = with_precision(llama70b, "fp8-channel")
     asked = ask(narrow, Split(tp=1), context_tokens=131072, concurrency=4, eager=True)
-    names = [change.change for change in to_make_it_fit(narrow, asked)]
+    names = [change.change for change in helped(narrow, asked)]
     assert "hold the weights in fp8" not in names
     assert "tp 1 to 2" in names
 
@@ -150,7 +158,7 @@ def test_a_chip_of_the_catalog_says_its_total_itself() -> None:
 def test_a_change_frees_what_was_short_and_what_is_then_left(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(tp=2), context_tokens=32768, concurrency=4)
     before, after = size_serving(asked), size_serving(replace(asked, capacity_bytes=141 * GIB))
-    (bigger,) = to_make_it_fit(llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 141 * GIB}))[-1:]
+    (bigger,) = helped(llama70b, asked, FitOptions(bigger_chips_bytes={"h200": 141 * GIB}))[-1:]
     assert bigger.frees_bytes == pytest.approx(float(before.shortfall_bytes + after.budget.free_bytes))
 
 
@@ -163,7 +171,7 @@ def test_a_draft_is_laid_over_the_other_split_too(llama70b: ModelSpec, llama8b: 
     assert found == Split(tp=1, pp=3)
     over = replace(asked, shards=shard(llama70b, found), draft=shard(llama8b, found))
     assert size_serving(over).fits
-    wider = next(one for one in to_make_it_fit(llama70b, asked, may) if one.change == "tp 1 to 2")
+    wider = next(one for one in helped(llama70b, asked, may) if one.change == "tp 1 to 2")
     before = size_serving(asked)
     after = size_serving(replace(asked, shards=shard(llama70b, Split(tp=2)), draft=shard(llama8b, Split(tp=2))))
     assert wider.frees_bytes == pytest.approx(float(before.shortfall_bytes) - float(after.shortfall_bytes))
@@ -182,7 +190,7 @@ def test_the_fewest_chips_are_dealt_layers_by_the_engine_s_rule(llama70b: ModelS
 def test_what_is_still_short_counts_against_a_change(llama70b: ModelSpec, ask: Ask) -> None:
     """Half the cache of a shortfall that stays one: it shrinks by exactly that half."""
     asked = ask(llama70b, Split(tp=2), context_tokens=131072, concurrency=64)
-    narrow = next(one for one in to_make_it_fit(llama70b, asked) if one.change == "hold the KV cache in fp8")
+    narrow = next(one for one in helped(llama70b, asked) if one.change == "hold the KV cache in fp8")
     assert not narrow.enough
     assert narrow.frees_bytes == pytest.approx(float(size_serving(asked).budget.cache_bytes) / 2)
 
@@ -190,5 +198,5 @@ def test_what_is_still_short_counts_against_a_change(llama70b: ModelSpec, ask: A
 def test_stages_are_doubled_up_to_the_nodes_there_may_be(llama70b: ModelSpec, ask: Ask) -> None:
     asked = ask(llama70b, Split(pp=2), context_tokens=131072, concurrency=64)
     for nodes, proposed in ((4, ["pp 2 to 4"]), (3, [])):
-        found = to_make_it_fit(llama70b, asked, FitOptions(most_tp=1, most_stages=nodes))
+        found = helped(llama70b, asked, FitOptions(most_tp=1, most_stages=nodes))
         assert [one.change for one in found if one.costs == "twice the chips"] == proposed

@@ -3,6 +3,7 @@
 Read `serving.py` first.
 """
 
+from chipwise.memory.answer import MemoryAnswer, MemoryBudget, PoolAnswer
 from chipwise.memory.cache import (
     CacheKind,
     CacheLayout,
@@ -12,12 +13,18 @@ from chipwise.memory.cache import (
     request_bytes,
 )
 from chipwise.memory.capacity import visible_bytes
-from chipwise.memory.fitting import Change, FitOptions, min_chips, min_split, to_make_it_fit, ways_of
+from chipwise.memory.fitting import (
+    Change,
+    FitOptions,
+    SizedChange,
+    changes_of,
+    min_chips,
+    min_split,
+    to_make_it_fit,
+    ways_of,
+)
 from chipwise.memory.profile import MemoryProfile, memory_profile
 from chipwise.memory.serving import (
-    MemoryAnswer,
-    MemoryBudget,
-    PoolAnswer,
     ServingMemoryInput,
     Sized,
     answer_of,
@@ -46,12 +53,14 @@ __all__ = [
     "PoolAnswer",
     "ServingMemoryInput",
     "Sized",
+    "SizedChange",
     "adapters_bytes",
     "answer_of",
     "cache_bytes_per_sequence",
     "cache_bytes_per_token",
     "cache_kinds",
     "cache_layout",
+    "changes_of",
     "layer_peak_bytes",
     "longest_context",
     "memory_profile",

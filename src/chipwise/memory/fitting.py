@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.memory.answer import MemoryAnswer, PoolAnswer
 from chipwise.memory.serving import (
-    MemoryAnswer,
-    PoolAnswer,
     ServingMemoryInput,
     Sized,
     holds,
-    size_pool,
-    size_serving,
+    pool_of,
     sized,
 )
 from chipwise.model import ModelSpec
@@ -113,37 +111,59 @@ def min_chips(ways: Sized | None) -> int | None:
     return None if ways is None or split is None else -(-int(split.devices) // ways.asked.devices_per_chip)
 
 
-def _gain(before: MemoryAnswer, after: PoolAnswer) -> float:
-    """Bytes a chip gains: what its shortfall shrinks by and its free memory grows by."""
-    lost = float(before.shortfall_bytes) - float(after.shortfall_bytes)
-    return lost + float(after.budget.free_bytes) - float(before.budget.free_bytes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedChange:
+    """A change to a layout, sized but for its load."""
+
+    change: str
+    costs: str
+    sized: Sized
+    larger: bool = False
+    """A larger slice or chip: the smallest two that suffice are named, and none that does not."""
 
 
-def _change(name: str, costs: str, before: MemoryAnswer, after: PoolAnswer) -> Change:
-    return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
+def changes_of(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None) -> tuple[SizedChange, ...]:
+    """Changes that could free memory under any load, in the order of what they cost.
+
+    KV cache in 8 bits, narrower weights, a larger share of the device, no graphs, twice the tensor parallelism, a
+    bigger slice or chip. Each is sized alone.
+
+    Args:
+        model: at the precision asked.
+        asked: the layout, under any load.
+        may: what may be changed.
+    """
+    may = may or FitOptions()
+    return (
+        *_formats(model, asked, may),
+        *_settings(asked, may),
+        *_wider(model, asked, may),
+        *_bigger(asked, may.bigger_parts_bytes, "room for fewer tenants on the GPU"),
+        *_bigger(asked, may.bigger_chips_bytes, "another instance"),
+    )
 
 
-def _settings(asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
+def _settings(asked: ServingMemoryInput, may: FitOptions) -> Iterator[SizedChange]:
     if may.most_utilization is not None and float(asked.utilization) < may.most_utilization:
-        after = size_pool(replace(asked, utilization=may.most_utilization))
+        fuller = sized(replace(asked, utilization=may.most_utilization))
         costs = "less room for graphs and for other processes"
-        yield _change(f"fill {may.most_utilization:g} of the memory", costs, before, after)
+        yield SizedChange(change=f"fill {may.most_utilization:g} of the memory", costs=costs, sized=fuller)
     if not asked.eager:
-        after = size_pool(replace(asked, eager=True))
-        yield _change("no graphs (eager)", "slower decoding", before, after)
+        eager = sized(replace(asked, eager=True))
+        yield SizedChange(change="no graphs (eager)", costs="slower decoding", sized=eager)
 
 
-def _formats(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
+def _formats(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions) -> Iterator[SizedChange]:
     if may.kv_format and kv_bytes_per_element(may.kv_format) < kv_bytes_per_element(asked.kv_format):
-        after = size_pool(replace(asked, kv_format=may.kv_format))
-        yield _change(f"hold the KV cache in {may.kv_format}", "a small loss of quality", before, after)
+        narrow = sized(replace(asked, kv_format=may.kv_format))
+        yield SizedChange(change=f"hold the KV cache in {may.kv_format}", costs="a small loss of quality", sized=narrow)
     for name in may.weight_formats:
-        narrow = shard(with_precision(model, name), asked.shards.split)
-        after = size_pool(replace(asked, shards=narrow))
-        yield _change(f"hold the weights in {name}", "some loss of quality", before, after)
+        shards = shard(with_precision(model, name), asked.shards.split)
+        narrow = sized(replace(asked, shards=shards))
+        yield SizedChange(change=f"hold the weights in {name}", costs="some loss of quality", sized=narrow)
 
 
-def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, may: FitOptions) -> Iterator[Change]:
+def _wider(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions) -> Iterator[SizedChange]:
     """Twice the tensor parallelism inside a node, beyond one twice the pipeline stages."""
     split = asked.shards.split
     tp, pp = int(split.tp) * 2, int(split.pp) * 2
@@ -153,53 +173,60 @@ def _wider(model: ModelSpec, asked: ServingMemoryInput, before: MemoryAnswer, ma
         wider, name = replace(split, pp=pp), f"pp {int(split.pp)} to {pp}"
     else:
         return
-    yield _change(name, "twice the chips", before, size_pool(_laid(model, asked, wider, may)))
+    yield SizedChange(change=name, costs="twice the chips", sized=sized(_laid(model, asked, wider, may)))
 
 
-def _shorter(asked: ServingMemoryInput, before: MemoryAnswer) -> Iterator[Change]:
-    tokens = int(before.longest_context)
-    if 0 < tokens < int(asked.context_tokens):
-        after = size_pool(replace(asked, context_tokens=tokens))
-        yield _change(f"context of {tokens} tokens", "longer requests are refused", before, after)
-    requests = int(before.max_concurrency_at_context)
-    if 0 < requests < int(asked.concurrency):
-        after = size_pool(replace(asked, concurrency=requests))
-        yield _change(f"{requests} requests in flight", "the others wait", before, after)
+def _bigger(asked: ServingMemoryInput, sizes_bytes: Mapping[str, float], costs: str) -> Iterator[SizedChange]:
+    for size, name in sorted((size, name) for name, size in sizes_bytes.items()):
+        if size > float(asked.capacity_bytes):
+            yield SizedChange(change=name, costs=costs, sized=sized(replace(asked, capacity_bytes=size)), larger=True)
 
 
-def to_make_it_fit(
-    model: ModelSpec, asked: ServingMemoryInput, may: FitOptions | None = None, before: MemoryAnswer | None = None
-) -> list[Change]:
-    """Changes that would free memory, in the order of what they cost; empty where it fits already.
+def to_make_it_fit(one: Sized, before: MemoryAnswer, tried: Sequence[SizedChange]) -> list[Change]:
+    """Which `changes_of` a layout help it under its load, and two of the load itself; empty where it fits already.
 
-    KV cache in 8 bits, narrower weights, a larger share of the device, no graphs, twice the tensor parallelism, a
-    shorter context, fewer requests, a bigger slice or chip. Each is tried alone; one that frees next to nothing is left
-    out.
+    One that frees next to nothing is left out; a shorter context and fewer requests stand before larger slices and
+    chips.
 
     Args:
-        model: at the precision asked.
-        asked: what does not fit.
-        may: what may be changed.
-        before: `size_serving(asked)`, where it is known.
+        one: what does not fit.
+        before: `answer_of(one)`.
+        tried: `changes_of` the layout.
     """
-    may, before = may or FitOptions(), before or size_serving(asked)
     if before.fits:
         return []
-    changes = [
-        *_formats(model, asked, before, may),
-        *_settings(asked, before, may),
-        *_wider(model, asked, before, may),
-        *_shorter(asked, before),
-        *_bigger(asked, before, may.bigger_parts_bytes, "room for fewer tenants on the GPU"),
-        *_bigger(asked, before, may.bigger_chips_bytes, "another instance"),
-    ]
-    least = _LEAST_FRACTION * float(asked.capacity_bytes)
+    load = {"context_tokens": one.asked.context_tokens, "concurrency": one.asked.concurrency}
+    found = [_change(each.change, each.costs, before, pool_of(each.sized.under(**load))) for each in tried]
+    settings = [change for each, change in zip(tried, found, strict=True) if not each.larger]
+    larger = [change for each, change in zip(tried, found, strict=True) if each.larger and change.enough]
+    changes = [*settings, *_shorter(one, before), *_smallest(larger)]
+    least = _LEAST_FRACTION * float(one.asked.capacity_bytes)
     return [change for change in changes if change.frees_bytes > least]
 
 
-def _bigger(
-    asked: ServingMemoryInput, before: MemoryAnswer, sizes_bytes: Mapping[str, float], costs: str
-) -> list[Change]:
-    larger = sorted((size, name) for name, size in sizes_bytes.items() if size > float(asked.capacity_bytes))
-    tried = [_change(name, costs, before, size_pool(replace(asked, capacity_bytes=size))) for size, name in larger]
-    return [change for change in tried if change.enough][:_MOST_PROPOSED]
+def _smallest(larger: Sequence[Change]) -> Iterator[Change]:
+    """Of larger slices, then of larger chips, the first few."""
+    for costs in dict.fromkeys(change.costs for change in larger):
+        yield from [change for change in larger if change.costs == costs][:_MOST_PROPOSED]
+
+
+def _shorter(one: Sized, before: MemoryAnswer) -> Iterator[Change]:
+    context, concurrency = one.asked.context_tokens, one.asked.concurrency
+    tokens = int(before.longest_context)
+    if 0 < tokens < int(context):
+        after = pool_of(one.under(context_tokens=tokens, concurrency=concurrency))
+        yield _change(f"context of {tokens} tokens", "longer requests are refused", before, after)
+    requests = int(before.max_concurrency_at_context)
+    if 0 < requests < int(concurrency):
+        after = pool_of(one.under(context_tokens=context, concurrency=requests))
+        yield _change(f"{requests} requests in flight", "the others wait", before, after)
+
+
+def _change(name: str, costs: str, before: MemoryAnswer, after: PoolAnswer) -> Change:
+    return Change(change=name, frees_bytes=_gain(before, after), costs=costs, enough=bool(after.fits))
+
+
+def _gain(before: MemoryAnswer, after: PoolAnswer) -> float:
+    """Bytes a chip gains: what its shortfall shrinks by and its free memory grows by."""
+    lost = float(before.shortfall_bytes) - float(after.shortfall_bytes)
+    return lost + float(after.budget.free_bytes) - float(before.budget.free_bytes)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.memory.answer import MemoryBudget
 from chipwise.memory.fitting import Change
-from chipwise.memory.serving import MemoryBudget
 from chipwise.memory.training import TrainingMemoryInput, training_memory
 from chipwise.memory.training_recipes import fitted
 from chipwise.parallelism import Number

@@ -13,17 +13,18 @@ from chipwise.perf.operators import TINIEST
 from chipwise.perf.phases import (
     SATURATION,
     TINY_S,
-    alone_and_together,
     arrival_s,
     decode_steps,
     highest,
     isolated,
+    most_running,
     own_prefill_s,
     prompts_ahead_s,
+    steadies,
     steady_of,
 )
 from chipwise.perf.short_runs import drain_s, whole_run_rate, with_ends
-from chipwise.perf.steady import ROUNDS, Steady, decode_step_s, prefill_alone_s
+from chipwise.perf.steady import ROUNDS, Asked, Steady, prefill_then_decode_s
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,9 +58,8 @@ def static(case: Case) -> Outcome:
     batch = np.maximum(case.load.batch / case.replicas, 1.0)
     together = np.minimum(batch, case.limits.sequences)
     waves = np.ceil(batch / together)
-    prefill = prefill_alone_s(case.machine, case.lengths, case.limits, requests=together)
+    prefill, step = prefill_then_decode_s(case.machine, case.lengths, case.limits, case.speculation, requests=together)
     ttft = arrival_s(case) + prefill
-    step = decode_step_s(case.machine, case.lengths, together, case.speculation)
     tpot = step / case.speculation.tokens_per_step
     wave = ttft + tpot * (case.lengths.osl - 1.0)
     wait = (waves - 1.0) / 2.0 * wave
@@ -122,6 +122,10 @@ class _Loop:
     """Prompts that a request waits for, in the mean, because they start together."""
     steps: Number
 
+    def asked(self, running: Number) -> Asked:
+        """The state that a prompt alone finds; then, where prompts come together, the one that they make."""
+        return Asked(running=running, together=(1.0, self.together) if anywhere(self.together > 1) else (1.0,))
+
 
 def _loop(case: Case, inside: Number) -> _Loop:
     several, share = np.where(inside > 1, 1.0, 0.0), _burst_share(case, inside)
@@ -134,8 +138,7 @@ def _loop(case: Case, inside: Number) -> _Loop:
     )
 
 
-def _turn(case: Case, loop: _Loop, running: Number) -> _Turn:
-    alone, steady = alone_and_together(case, running, loop.together)
+def _turn(case: Case, loop: _Loop, alone: Steady, steady: Steady) -> _Turn:
     queue_s = loop.several * prompts_ahead_s(alone)
     burst_s = loop.others * alone.prompt_work_s
     return _Turn(
@@ -159,10 +162,12 @@ def closed(case: Case) -> Outcome:
     clients = np.maximum(case.load.concurrency / case.replicas, 1.0)
     inside = np.minimum(clients, case.limits.sequences)
     loop = _loop(case, inside)
-    turn = _turn(case, loop, inside)
+    *states, best = steadies(case, loop.asked(inside), Asked(running=most_running(case)))
+    turn = _turn(case, loop, states[0], states[-1])
     highest_rate = turn.steady.requests_per_s
     for _ in range(ROUNDS - 1):
-        turn = _turn(case, loop, turn.running(inside))
+        states = steadies(case, loop.asked(turn.running(inside)))
+        turn = _turn(case, loop, states[0], states[-1])
     steady, running = turn.steady, turn.running(inside)
     rate = np.minimum(inside / (turn.serving_s + turn.ttft_s), highest_rate)
     ttft = np.maximum(clients / rate - turn.serving_s, turn.ttft_s)
@@ -176,6 +181,7 @@ def closed(case: Case) -> Outcome:
         running=np.minimum(running, steady.running),
         requests_per_s=rate,
         steady=steady,
+        best=best,
         alone=turn.alone,
     )
 

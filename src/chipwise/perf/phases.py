@@ -6,7 +6,7 @@ import numpy as np
 
 from chipwise.parallelism import Number, anywhere
 from chipwise.perf.load import Case
-from chipwise.perf.steady import Steady, chunk_delta_s, decode_step_s, prefill_alone_s, prompt_chunks, steady_at
+from chipwise.perf.steady import Asked, Steady, chunk_delta_s, prefill_then_decode_s, prompt_chunks, steady_at
 
 TINY_S = 1e-12
 BUSIEST = 0.95
@@ -15,21 +15,15 @@ SATURATION = 0.98
 """Share of the highest rate above which a queue does not drain within a run: the answer is `saturated`."""
 
 
+def steadies(case: Case, *asked: Asked) -> list[Steady]:
+    """The steady states of a case, all worked out at once."""
+    return steady_at(case.machine, case.lengths, case.limits, case.speculation, asked)
+
+
 def steady_of(case: Case, running: Number) -> Steady:
     """The steady state of a case in which `running` sequences decode, every prompt taken alone."""
-    (found,) = steady_at(case.machine, case.lengths, case.limits, case.speculation, running=running)
+    (found,) = steadies(case, Asked(running=running))
     return found
-
-
-def alone_and_together(case: Case, running: Number, together: Number) -> tuple[Steady, Steady]:
-    """The same, and the one in which so many prompts come together."""
-    if not anywhere(together > 1):
-        return (steady_of(case, running),) * 2
-    prompts = (1.0, together)
-    alone, joint = steady_at(
-        case.machine, case.lengths, case.limits, case.speculation, running=running, together=prompts
-    )
-    return alone, joint
 
 
 def decode_steps(case: Case) -> Number:
@@ -45,9 +39,8 @@ def arrival_s(case: Case) -> Number:
 
 def isolated(case: Case) -> tuple[Number, Number]:
     """TTFT and TPOT of one request alone: its prefill, then a step a token."""
-    ttft = arrival_s(case) + prefill_alone_s(case.machine, case.lengths, case.limits)
-    step = decode_step_s(case.machine, case.lengths, 1.0, case.speculation)
-    return ttft, step / case.speculation.tokens_per_step
+    prefill_s, step_s = prefill_then_decode_s(case.machine, case.lengths, case.limits, case.speculation)
+    return arrival_s(case) + prefill_s, step_s / case.speculation.tokens_per_step
 
 
 def own_prefill_s(case: Case, steady: Steady) -> Number:
@@ -74,8 +67,13 @@ def prompts_ahead_s(steady: Steady) -> Number:
     return rho * steady.prompt_work_s / (2.0 * (1.0 - rho))
 
 
-def highest(case: Case) -> Steady:
-    """The steady state with every seat taken: what offline work and saturation are made of."""
+def most_running(case: Case) -> Number:
+    """Sequences that decode with every seat taken, or with every request of the run inside."""
     if not anywhere(case.load.requests < np.inf):
-        return steady_of(case, case.limits.sequences)
-    return steady_of(case, np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0)))
+        return case.limits.sequences
+    return np.minimum(case.limits.sequences, np.maximum(case.load.requests / case.replicas, 1.0))
+
+
+def highest(case: Case) -> Steady:
+    """The steady state of `most_running`: what offline work and saturation are made of."""
+    return steady_of(case, most_running(case))

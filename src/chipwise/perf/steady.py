@@ -151,23 +151,38 @@ def prompt_chunks(lengths: Lengths, limits: Limits) -> tuple[Number, Number]:
 
 
 def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, requests: Number = 1.0) -> Number:
-    """Prefill of `requests` prompts that come together to an idle replica.
+    """Prefill of `requests` prompts that come together to an idle replica."""
+    load, passages = _prefill_alone(machine, lengths, limits, requests)
+    return passages * step_s(machine, load)
 
-    The prompts fill steps of `chunk_tokens`; all steps are alike but for what lies behind the chunk, so one
-    step at the mean past stands for all.
+
+def prefill_then_decode_s(
+    machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, *, requests: Number = 1.0
+) -> tuple[Number, Number]:
+    """`prefill_alone_s` of requests and the `decode_step_s` that follows, worked out at once."""
+    load, passages = _prefill_alone(machine, lengths, limits, requests)
+    prefill_s, decode_s = each_s(machine, [load, decode_load(machine, lengths, requests, speculation)])
+    return passages * prefill_s, decode_s + speculation.draft_s
+
+
+def _prefill_alone(machine: Machine, lengths: Lengths, limits: Limits, requests: Number) -> tuple[StepLoad, Number]:
+    """The step that stands for all, and how many passages of the pipeline they take.
+
+    The prompts fill steps of `chunk_tokens`; all steps are alike but for what lies behind the chunk: one at the mean
+    past stands for all.
     """
     fresh = lengths.fresh
     total = fresh * requests
     ranks = np.minimum(machine.dp, requests)
     steps = np.ceil(total / (limits.chunk_tokens * ranks))
     own_steps = np.ceil(fresh / limits.chunk_tokens)
-    one = StepLoad(
+    load = StepLoad(
         prefill_tokens=total / steps,
         prefill_sequences=np.maximum(requests / steps * own_steps, requests / np.maximum(steps, requests)),
         prompt_ranks=ranks,
         prefill_past=lengths.cached + (fresh - fresh / own_steps) / 2.0,
     )
-    return _pipelined(machine, steps) * step_s(machine, one)
+    return load, _pipelined(machine, steps)
 
 
 def _pipelined(machine: Machine, steps: Number) -> Number:
@@ -216,46 +231,67 @@ def chunk_delta_s(
     return np.maximum(step_s(machine, load) - plain_s * mixed, 0.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Steady states to work out: `running` sequences, and a state for each number of prompts that come together."""
+
+    running: Number
+    together: tuple[Number, ...] = (1.0,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """What is known of `Asked` before any step is timed."""
+
+    decoding: Number
+    per_step: Number
+    """Prompt tokens that a step must carry in the mean."""
+    chunks: Sequence[Number]
+    """Prompt tokens of a step that carries any."""
+
+
 def steady_at(
-    machine: Machine,
-    lengths: Lengths,
-    limits: Limits,
-    speculation: Speculation,
-    *,
-    running: Number,
-    together: Sequence[Number] = (1.0,),
+    machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, asked: Sequence[Asked]
 ) -> list[Steady]:
     """The steady states in which `running` sequences decode and prompts arrive as fast as sequences finish.
 
     Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
     the prompts of more would not fit into their steps. A step that carries prompts carries as many as come together,
-    as far as the engine's chunk goes: a state for each of `together`, all worked out at once.
+    as far as the engine's chunk goes. All that is asked is worked out at once: states in the order of `asked`.
     """
-    pp, fresh = machine.pp, lengths.fresh
     steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
-    budget = limits.chunk_tokens * machine.dp
+    batches = [_batch(machine, lengths, limits, one, steps_of_one) for one in asked]
     mixed = machine.parameters.mixed_fraction
-    most = np.where(mixed > 0.5, budget * pp * steps_of_one / fresh, np.inf)
-    decoding = np.minimum(running, most)
-    per_step = decoding * fresh / steps_of_one / pp
-    chunks = [np.minimum(budget, np.maximum(per_step, fresh * prompts)) for prompts in together]
-    loads = [chunk_load(lengths, decoding * mixed, chunk) for chunk in chunks]
-    plain_s, *carrying_s = each_s(machine, [decode_load(machine, lengths, decoding, speculation), *loads])
-    plain_s = plain_s + speculation.draft_s
+    loads: list[StepLoad] = []
+    for batch in batches:
+        loads.append(decode_load(machine, lengths, batch.decoding, speculation))
+        loads += [chunk_load(lengths, batch.decoding * mixed, chunk) for chunk in batch.chunks]
+    seconds = iter(each_s(machine, loads))
     found = []
-    for chunk, seconds in zip(chunks, carrying_s, strict=True):
-        delta_s, share = np.maximum(seconds - plain_s * mixed, 0.0), per_step / chunk
-        step = plain_s + share * delta_s
-        found.append(
-            Steady(
-                running=decoding,
-                tpot_s=step / speculation.tokens_per_step,
-                plain_step_s=plain_s,
-                prefill_delta_s=delta_s,
-                prefill_share=share,
-                chunk_tokens=chunk,
-                requests_per_s=decoding / (steps_of_one * step),
-                prompt_work_s=fresh / chunk * delta_s,
+    for batch in batches:
+        plain_s = next(seconds) + speculation.draft_s
+        for chunk in batch.chunks:
+            delta_s, share = np.maximum(next(seconds) - plain_s * mixed, 0.0), batch.per_step / chunk
+            step = plain_s + share * delta_s
+            found.append(
+                Steady(
+                    running=batch.decoding,
+                    tpot_s=step / speculation.tokens_per_step,
+                    plain_step_s=plain_s,
+                    prefill_delta_s=delta_s,
+                    prefill_share=share,
+                    chunk_tokens=chunk,
+                    requests_per_s=batch.decoding / (steps_of_one * step),
+                    prompt_work_s=lengths.fresh / chunk * delta_s,
+                )
             )
-        )
     return found
+
+
+def _batch(machine: Machine, lengths: Lengths, limits: Limits, asked: Asked, steps_of_one: Number) -> _Batch:
+    pp, fresh, budget = machine.pp, lengths.fresh, limits.chunk_tokens * machine.dp
+    most = np.where(machine.parameters.mixed_fraction > 0.5, budget * pp * steps_of_one / fresh, np.inf)
+    decoding = np.minimum(asked.running, most)
+    per_step = decoding * fresh / steps_of_one / pp
+    chunks = [np.minimum(budget, np.maximum(per_step, fresh * prompts)) for prompts in asked.together]
+    return _Batch(decoding=decoding, per_step=per_step, chunks=chunks)

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import load_catalog
 from chipwise.decide.budget import whole_bytes
 from chipwise.engines import kv_formats, spare_layers
-from chipwise.memory import ServingMemoryInput, Sized, answer_of, min_chips, settled, sized, to_make_it_fit, ways_of
-from chipwise.memory.fitting import FitOptions
+from chipwise.memory import (
+    FitOptions,
+    ServingMemoryInput,
+    Sized,
+    SizedChange,
+    answer_of,
+    changes_of,
+    min_chips,
+    settled,
+    sized,
+    to_make_it_fit,
+    ways_of,
+)
 from chipwise.parallelism import shard
 from chipwise.precision import capability
 
@@ -31,16 +42,21 @@ KEPT = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A layout's memory question with its answer: what a prediction and a printed budget are made from."""
+    """A layout sized under its load, with its answer: what a prediction and a printed budget are made from."""
 
-    asked: ServingMemoryInput
+    sized: Sized
     answer: MemoryAnswer
+
+    @property
+    def asked(self) -> ServingMemoryInput:
+        """The question that it answers."""
+        return self.sized.asked
 
 
 def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
     """Size one layout of a model that is already at its precision."""
     found = _sized(model, layout).under(context_tokens=context_tokens, concurrency=concurrency)
-    return Held(asked=found.asked, answer=answer_of(found))
+    return Held(sized=found, answer=answer_of(found))
 
 
 @lru_cache(maxsize=KEPT)
@@ -53,6 +69,12 @@ def _sized(model: ModelSpec, layout: Layout) -> Sized:
 def _ways(model: ModelSpec, layout: Layout) -> Sized | None:
     """The same of every split that could stand in for the layout's."""
     return ways_of(model, _sized(model, layout).asked, _options(layout))
+
+
+@lru_cache(maxsize=KEPT)
+def _changes(model: ModelSpec, layout: Layout) -> tuple[SizedChange, ...]:
+    """Changes to a layout that could free memory, whatever its load."""
+    return changes_of(model, _sized(model, layout).asked, _options(layout))
 
 
 @lru_cache(maxsize=KEPT)
@@ -102,7 +124,7 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
     asked, ways = held.asked, _ways(model, layout)
     fewest = min_chips(ways and ways.under(context_tokens=asked.context_tokens, concurrency=asked.concurrency))
-    changes = to_make_it_fit(model, asked, _options(layout), answer)
+    changes = [] if answer.fits else to_make_it_fit(held.sized, answer, _changes(model, layout))
     said = (*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes)
     return {
         "fits": bool(answer.fits),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +15,12 @@ from chipwise.decide.money import caveats_of, offered_here, purchase_lines
 from chipwise.decide.serving.answers import question_of, serving_object
 from chipwise.decide.serving.ceiling import seats
 from chipwise.decide.serving.hazards import Watched, hazards_of
-from chipwise.decide.serving.holding import Held, memory_object, memory_question
+from chipwise.decide.serving.holding import hold, memory_object
 from chipwise.decide.serving.reasons import reasons_of, risks_of
 from chipwise.decide.serving.seats import at_precision
 from chipwise.decide.serving.sharing import sharing_object
 from chipwise.guide import grade, scale_signal
 from chipwise.guide.tables import limit
-from chipwise.memory import size_pool, size_serving
 from chipwise.perf.serving import explain_serving
 from chipwise.perf.spread import tpot_spread, ttft_spread
 from chipwise.units import Percentiles, finite
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from chipwise.decide.advice import FeatureCheck
     from chipwise.decide.question import Question
     from chipwise.decide.serving.deployment import ServingDeployment
-    from chipwise.memory import PoolAnswer
+    from chipwise.memory import MemoryAnswer
     from chipwise.perf.spread import Spread
 
 
@@ -39,10 +37,9 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     """The full option of a picked deployment."""
     demand, layout = question.serving, deployment.layout
     model = at_precision(question.model, deployment.evaluated.option)
-    alone = memory_question(model, layout, context_tokens=demand.context_tokens, concurrency=1.0)
-    room = _held_at_context(size_pool(alone))
-    full = replace(alone, concurrency=_resident(question, deployment, room))
-    held = Held(asked=full, answer=size_serving(full))
+    room = _held_at_context(hold(model, layout, context_tokens=demand.context_tokens, concurrency=1.0).answer)
+    resident = _resident(question, deployment, room)
+    held = hold(model, layout, context_tokens=demand.context_tokens, concurrency=resident)
     asked = question_of(model, layout, held, demand, float(deployment.replicas))
     prediction, _ = explained = explain_serving(asked)
     serving = serving_object(layout, asked, demand, explained)
@@ -88,7 +85,7 @@ def serving_option(question: Question, deployment: ServingDeployment, rank: int,
     )
 
 
-def _held_at_context(one: PoolAnswer) -> float:
+def _held_at_context(one: MemoryAnswer) -> float:
     """Requests of the full context that the pool of one replica holds, less what works beside the engine's share.
 
     Args:
