@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.parallelism import Number, anywhere
-from chipwise.perf.load import Case, Outcome
+from chipwise.perf.load import Alone, Case, Outcome
 from chipwise.perf.operators import TINIEST
 from chipwise.perf.phases import (
     SATURATION,
     TINY_S,
-    arrival_s,
+    alone_beside,
     decode_steps,
-    highest,
     isolated,
     most_running,
     own_prefill_s,
@@ -24,7 +23,7 @@ from chipwise.perf.phases import (
     steady_of,
 )
 from chipwise.perf.short_runs import drain_s, whole_run_rate, with_ends
-from chipwise.perf.steady import ROUNDS, Asked, Steady, prefill_then_decode_s
+from chipwise.perf.steady import ROUNDS, Asked, Steady
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,15 +40,16 @@ RATE_ROUNDS, RATE_SECTIONS = 2, 10
 
 def single(case: Case) -> Outcome:
     """One request, nothing else. All but one of the replicas idle."""
-    ttft, tpot = isolated(case)
-    rate = 1.0 / (ttft + tpot * (case.lengths.osl - 1.0))
+    alone, (steady,) = alone_beside(case, Asked(running=1.0))
+    rate = 1.0 / (alone.ttft_s + alone.tpot_s * (case.lengths.osl - 1.0))
     return Outcome(
-        ttft_s=ttft,
-        wait_s=0.0 * ttft,
-        tpot_s=tpot,
+        ttft_s=alone.ttft_s,
+        wait_s=0.0 * alone.ttft_s,
+        tpot_s=alone.tpot_s,
         running=1.0,
         requests_per_s=rate / case.replicas,
-        steady=steady_of(case, 1.0),
+        steady=steady,
+        isolated=alone,
     )
 
 
@@ -58,19 +58,17 @@ def static(case: Case) -> Outcome:
     batch = np.maximum(case.load.batch / case.replicas, 1.0)
     together = np.minimum(batch, case.limits.sequences)
     waves = np.ceil(batch / together)
-    prefill, step = prefill_then_decode_s(case.machine, case.lengths, case.limits, case.speculation, requests=together)
-    ttft = arrival_s(case) + prefill
-    tpot = step / case.speculation.tokens_per_step
-    wave = ttft + tpot * (case.lengths.osl - 1.0)
+    first, (steady,) = alone_beside(case, Asked(running=together), requests=together)
+    wave = first.ttft_s + first.tpot_s * (case.lengths.osl - 1.0)
     wait = (waves - 1.0) / 2.0 * wave
-    rate = batch / (wave * waves)
     return Outcome(
-        ttft_s=ttft + wait,
+        ttft_s=first.ttft_s + wait,
         wait_s=wait,
-        tpot_s=tpot,
+        tpot_s=first.tpot_s,
         running=together,
-        requests_per_s=rate,
-        steady=steady_of(case, together),
+        requests_per_s=batch / (wave * waves),
+        steady=steady,
+        isolated=isolated(case),
     )
 
 
@@ -82,10 +80,10 @@ def _burst_share(case: Case, inside: Number) -> Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Turn:
-    """One round of the closed loop's fixed point; `alone` is its steady state as a prompt that comes alone finds it."""
+    """One round of the closed loop's fixed point; `apart` is its steady state as a prompt that comes apart finds it."""
 
     steady: Steady
-    alone: Steady
+    apart: Steady
     serving_s: Number
     ttft_s: Number
     queue_s: Number
@@ -103,7 +101,7 @@ def _together(case: Case, inside: Number) -> Number:
     A benchmark starts all its clients at once: their prompts share steps, and fewer steps hold up those who decode.
     Not where answers differ in length, where data-parallel ranks each schedule their own requests, and in a service,
     which has no start (`burst_fraction` 0). How many share the step of a prompt is not stated by those who measure,
-    and a little scatter of lengths parts them: TTFT takes each prompt alone.
+    and a little scatter of lengths parts them: TTFT takes each prompt apart.
     """
     service = np.asarray(case.machine.parameters.burst_fraction) == 0
     apart = service | (np.asarray(case.load.osl_cv) > 0) | (np.asarray(case.machine.dp) > 1)
@@ -123,7 +121,7 @@ class _Loop:
     steps: Number
 
     def asked(self, running: Number) -> Asked:
-        """The state that a prompt alone finds; then, where prompts come together, the one that they make."""
+        """The state that a prompt apart finds; then, where prompts come together, the one that they make."""
         return Asked(running=running, together=(1.0, self.together) if anywhere(self.together > 1) else (1.0,))
 
 
@@ -138,14 +136,14 @@ def _loop(case: Case, inside: Number) -> _Loop:
     )
 
 
-def _turn(case: Case, loop: _Loop, alone: Steady, steady: Steady) -> _Turn:
-    queue_s = loop.several * prompts_ahead_s(alone)
-    burst_s = loop.others * alone.prompt_work_s
+def _turn(case: Case, loop: _Loop, apart: Steady, steady: Steady) -> _Turn:
+    queue_s = loop.several * prompts_ahead_s(apart)
+    burst_s = loop.others * apart.prompt_work_s
     return _Turn(
         steady=steady,
-        alone=alone,
+        apart=apart,
         serving_s=loop.steps * steady.tpot_s * case.speculation.tokens_per_step,
-        ttft_s=own_prefill_s(case, alone) + loop.several * steady.tpot_s / 2.0 + queue_s + burst_s,
+        ttft_s=own_prefill_s(case, apart) + loop.several * steady.tpot_s / 2.0 + queue_s + burst_s,
         queue_s=queue_s,
         burst_s=burst_s,
     )
@@ -162,7 +160,7 @@ def closed(case: Case) -> Outcome:
     clients = np.maximum(case.load.concurrency / case.replicas, 1.0)
     inside = np.minimum(clients, case.limits.sequences)
     loop = _loop(case, inside)
-    *states, best = steadies(case, loop.asked(inside), Asked(running=most_running(case)))
+    alone, (*states, best) = alone_beside(case, loop.asked(inside), Asked(running=most_running(case)))
     turn = _turn(case, loop, states[0], states[-1])
     highest_rate = turn.steady.requests_per_s
     for _ in range(ROUNDS - 1):
@@ -173,7 +171,7 @@ def closed(case: Case) -> Outcome:
     ttft = np.maximum(clients / rate - turn.serving_s, turn.ttft_s)
     return Outcome(
         ttft_s=ttft,
-        wait_s=ttft - own_prefill_s(case, turn.alone),
+        wait_s=ttft - own_prefill_s(case, turn.apart),
         queue_s=turn.queue_s,
         burst_s=turn.burst_s,
         burst_share=loop.burst_share,
@@ -181,8 +179,9 @@ def closed(case: Case) -> Outcome:
         running=np.minimum(running, steady.running),
         requests_per_s=rate,
         steady=steady,
+        isolated=alone,
         best=best,
-        alone=turn.alone,
+        apart=turn.apart,
     )
 
 
@@ -192,8 +191,8 @@ def offline(case: Case) -> Outcome:
     Where answers differ in length, the longest of the last batch run on almost alone. Where every request has a seat
     at once, all prompts come first: the mean request waits for half of them before its second token.
     """
-    steady = highest(case)
-    ending_s = drain_s(case, steady)
+    alone, (steady,) = alone_beside(case, Asked(running=most_running(case)))
+    ending_s = drain_s(case, steady, alone)
     each = np.asarray(case.load.requests) / case.replicas
     steps = np.maximum(case.lengths.osl - 1.0, 1.0)
     together_s = steady.plain_step_s / case.speculation.tokens_per_step
@@ -206,6 +205,7 @@ def offline(case: Case) -> Outcome:
         running=steady.running,
         requests_per_s=whole_run_rate(case, steady.requests_per_s, ending_s),
         steady=steady,
+        isolated=alone,
         best=steady,
         saturated=np.ones_like(steady.tpot_s),
     )
@@ -235,7 +235,7 @@ def _bracket(case: Case, ends: Floats, wanted: Number) -> tuple[Floats, Floats]:
     return np.take_along_axis(points, places, axis=0), np.take_along_axis(rates, places, axis=0)
 
 
-def _arrivals(case: Case, best: Steady) -> Outcome:
+def _arrivals(case: Case, alone: Alone, best: Steady) -> Outcome:
     """Arrivals without an end: the batch at which as many leave as come; above capacity, saturated."""
     wanted = case.load.rate_per_s / case.replicas
     steady = _balanced(case, best, wanted)
@@ -250,6 +250,7 @@ def _arrivals(case: Case, best: Steady) -> Outcome:
         running=np.where(full, best.running, steady.running),
         requests_per_s=np.minimum(wanted, best.requests_per_s),
         steady=steady,
+        isolated=alone,
         best=best,
         saturated=np.where(full, 1.0, 0.0),
     )
@@ -257,8 +258,8 @@ def _arrivals(case: Case, best: Steady) -> Outcome:
 
 def rate(case: Case) -> Outcome:
     """Poisson arrivals at `rate_per_s`; above capacity a run saturates, unless it ends before its seats are taken."""
-    best = highest(case)
-    endless = _arrivals(case, best)
+    alone, (best,) = alone_beside(case, Asked(running=most_running(case)))
+    endless = _arrivals(case, alone, best)
     return with_ends(case, endless, best) if anywhere(case.load.requests < np.inf) else endless
 
 

@@ -31,7 +31,7 @@ ACTIVATION_BYTES = 2.0
 
 def present(tokens: Number) -> Number:
     """1 where there are tokens, else 0: what has none is not launched."""
-    return np.greater(tokens, 0) * 1.0
+    return np.sign(tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,14 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """Requests that nothing else holds up."""
+
+    ttft_s: Number
+    tpot_s: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a composition finds for one replica."""
 
@@ -142,8 +150,10 @@ class Outcome:
     running: Number
     requests_per_s: Number
     steady: Steady
-    alone: Steady | None = None
-    """What a prompt that comes alone finds, where `steady` is one in which prompts come together."""
+    isolated: Alone
+    """One request alone, whatever the load."""
+    apart: Steady | None = None
+    """What a prompt that comes apart finds, where `steady` is one in which prompts come together."""
     best: Steady | None = None
     """`highest(case)`, where the composition needed it."""
     queue_s: Number = 0.0

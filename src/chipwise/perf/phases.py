@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.parallelism import Number, anywhere
-from chipwise.perf.load import Case
-from chipwise.perf.steady import Asked, Steady, chunk_delta_s, prefill_then_decode_s, prompt_chunks, steady_at
+from chipwise.perf.load import Alone, Case
+from chipwise.perf.steady import Asked, Steady, chunk_delta_s, decode_load, prefill_alone_load, prompt_chunks, steady_at
 
 TINY_S = 1e-12
 BUSIEST = 0.95
@@ -17,7 +17,7 @@ SATURATION = 0.98
 
 def steadies(case: Case, *asked: Asked) -> list[Steady]:
     """The steady states of a case, all worked out at once."""
-    return steady_at(case.machine, case.lengths, case.limits, case.speculation, asked)
+    return steady_at(case.machine, case.lengths, case.limits, case.speculation, asked)[0]
 
 
 def steady_of(case: Case, running: Number) -> Steady:
@@ -37,10 +37,19 @@ def arrival_s(case: Case) -> Number:
     return parameters.request_s + parameters.prompt_token_s * case.lengths.isl
 
 
-def isolated(case: Case) -> tuple[Number, Number]:
-    """TTFT and TPOT of one request alone: its prefill, then a step a token."""
-    prefill_s, step_s = prefill_then_decode_s(case.machine, case.lengths, case.limits, case.speculation)
-    return arrival_s(case) + prefill_s, step_s / case.speculation.tokens_per_step
+def alone_beside(case: Case, *asked: Asked, requests: Number = 1.0) -> tuple[Alone, list[Steady]]:
+    """Requests that come together to an idle replica, and the steady states of a case: all worked out at once."""
+    machine, lengths, limits, speculation = case.machine, case.lengths, case.limits, case.speculation
+    prompts, passages = prefill_alone_load(machine, lengths, limits, requests=requests)
+    steps = prompts, decode_load(machine, lengths, requests, speculation)
+    found, (prompts_s, decode_s) = steady_at(machine, lengths, limits, speculation, asked, beside=steps)
+    ttft_s = arrival_s(case) + passages * prompts_s
+    return Alone(ttft_s=ttft_s, tpot_s=(decode_s + speculation.draft_s) / speculation.tokens_per_step), found
+
+
+def isolated(case: Case) -> Alone:
+    """One request alone: its prefill, then a step a token."""
+    return alone_beside(case)[0]
 
 
 def own_prefill_s(case: Case, steady: Steady) -> Number:

@@ -76,19 +76,19 @@ def alone_s(asked: ServingInput) -> tuple[Number, Number]:
     Raises:
         InputError, KeyError: as `predict_serving`.
     """
-    return isolated(prepare(asked))
+    found = isolated(prepare(asked))
+    return found.ttft_s, found.tpot_s
 
 
 def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
-    alone_ttft_s, alone_tpot_s = isolated(case)
-    best, alone = outcome.best or highest(case), outcome.alone or outcome.steady
+    best, apart = outcome.best or highest(case), outcome.apart or outcome.steady
     rate = outcome.requests_per_s * case.replicas
     return ServingPrediction(
         ttft_s=outcome.ttft_s,
         tpot_s=outcome.tpot_s,
         e2e_s=outcome.ttft_s + outcome.tpot_s * (case.lengths.osl - 1.0),
-        isolated_ttft_s=alone_ttft_s,
-        isolated_tpot_s=alone_tpot_s,
+        isolated_ttft_s=outcome.isolated.ttft_s,
+        isolated_tpot_s=outcome.isolated.tpot_s,
         requests_per_s=rate,
         output_tokens_per_s=rate * case.lengths.osl,
         total_tokens_per_s=rate * (case.lengths.osl + case.lengths.isl),
@@ -103,8 +103,8 @@ def _prediction(case: Case, outcome: Outcome) -> ServingPrediction:
         plain_step_s=outcome.steady.plain_step_s,
         prefill_delta_s=outcome.steady.prefill_delta_s,
         prefill_share=outcome.steady.prefill_share,
-        prefill_utilisation=alone.requests_per_s * alone.prompt_work_s,
-        own_prefill_s=own_prefill_s(case, alone),
+        prefill_utilisation=apart.requests_per_s * apart.prompt_work_s,
+        own_prefill_s=own_prefill_s(case, apart),
     )
 
 
@@ -176,7 +176,7 @@ def _prompt_steps(case: Case, outcome: Outcome, step: Number) -> Number:
     own = (
         outcome.ttft_s - outcome.wait_s
         if case.load.kind in {"single", "static"}
-        else own_prefill_s(case, outcome.alone or outcome.steady)
+        else own_prefill_s(case, outcome.apart or outcome.steady)
     )
     return (own - arrival_s(case)) / step
 

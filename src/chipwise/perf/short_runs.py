@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.parallelism import Number
-from chipwise.perf.load import Case, Outcome
+from chipwise.perf.load import Alone, Case, Outcome
 from chipwise.perf.phases import BUSIEST, SATURATION, TINY_S, decode_steps, own_prefill_s, steady_of
-from chipwise.perf.steady import ROUNDS, Steady, chunk_delta_s, decode_step_s
+from chipwise.perf.steady import ROUNDS, Steady, chunk_delta_s
 
 
 def longest(case: Case, together: Number) -> Number:
@@ -36,10 +36,10 @@ def whole_run_rate(case: Case, requests_per_s: Number, ending_s: Number) -> Numb
     return np.where(np.isfinite(each), ended, requests_per_s)
 
 
-def drain_s(case: Case, steady: Steady) -> Number:
+def drain_s(case: Case, steady: Steady, alone: Alone) -> Number:
     """What a run takes beyond its steady state: the longest answers of the last batch run on almost alone."""
-    alone_s = decode_step_s(case.machine, case.lengths, 1.0, case.speculation)
-    return (longest(case, steady.running) - 1.0) * decode_steps(case) * alone_s
+    step_s = alone.tpot_s * case.speculation.tokens_per_step
+    return (longest(case, steady.running) - 1.0) * decode_steps(case) * step_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +132,7 @@ def with_ends(case: Case, long_run: Outcome, best: Steady) -> Outcome:
     answer_s = longest(case, long_run.running) * decode_steps(case) * long_run.steady.tpot_s
     last_s = own_prefill_s(case, long_run.steady) + answer_s
     above = wanted > best.requests_per_s * SATURATION
+    ending_s = np.where(above, drain_s(case, best, long_run.isolated), last_s)
     return replace(
         long_run,
         ttft_s=np.where(piled, first_s + waiting_s, long_run.ttft_s),
@@ -139,6 +140,6 @@ def with_ends(case: Case, long_run: Outcome, best: Steady) -> Outcome:
         queue_s=np.where(piled, pile.queue_s, long_run.queue_s),
         tpot_s=np.where(piled, _token_s(case, pile), long_run.tpot_s),
         running=np.where(piled, pile.left / 2.0, long_run.running),
-        requests_per_s=whole_run_rate(case, long_run.requests_per_s, np.where(above, drain_s(case, best), last_s)),
+        requests_per_s=whole_run_rate(case, long_run.requests_per_s, ending_s),
         saturated=np.where(piled, 0.0, long_run.saturated),
     )

@@ -152,21 +152,14 @@ def prompt_chunks(lengths: Lengths, limits: Limits) -> tuple[Number, Number]:
 
 def prefill_alone_s(machine: Machine, lengths: Lengths, limits: Limits, *, requests: Number = 1.0) -> Number:
     """Prefill of `requests` prompts that come together to an idle replica."""
-    load, passages = _prefill_alone(machine, lengths, limits, requests)
+    load, passages = prefill_alone_load(machine, lengths, limits, requests=requests)
     return passages * step_s(machine, load)
 
 
-def prefill_then_decode_s(
-    machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, *, requests: Number = 1.0
-) -> tuple[Number, Number]:
-    """`prefill_alone_s` of requests and the `decode_step_s` that follows, worked out at once."""
-    load, passages = _prefill_alone(machine, lengths, limits, requests)
-    prefill_s, decode_s = each_s(machine, [load, decode_load(machine, lengths, requests, speculation)])
-    return passages * prefill_s, decode_s + speculation.draft_s
-
-
-def _prefill_alone(machine: Machine, lengths: Lengths, limits: Limits, requests: Number) -> tuple[StepLoad, Number]:
-    """The step that stands for all, and how many passages of the pipeline they take.
+def prefill_alone_load(
+    machine: Machine, lengths: Lengths, limits: Limits, *, requests: Number = 1.0
+) -> tuple[StepLoad, Number]:
+    """The step that stands for all of `prefill_alone_s`, and how many full passages of the pipeline they take.
 
     The prompts fill steps of `chunk_tokens`; all steps are alike but for what lies behind the chunk: one at the mean
     past stands for all.
@@ -217,11 +210,6 @@ def chunk_load(lengths: Lengths, beside: Number, chunk: Number) -> StepLoad:
     )
 
 
-def decode_step_s(machine: Machine, lengths: Lengths, running: Number, speculation: Speculation) -> Number:
-    """Seconds of a step of `running` decoding sequences and no prefill."""
-    return step_s(machine, decode_load(machine, lengths, running, speculation)) + speculation.draft_s
-
-
 def chunk_delta_s(
     machine: Machine, lengths: Lengths, running: Number, plain_s: Number, chunk: Number, *, ranks: Number = np.inf
 ) -> Number:
@@ -251,22 +239,30 @@ class _Batch:
 
 
 def steady_at(
-    machine: Machine, lengths: Lengths, limits: Limits, speculation: Speculation, asked: Sequence[Asked]
-) -> list[Steady]:
+    machine: Machine,
+    lengths: Lengths,
+    limits: Limits,
+    speculation: Speculation,
+    asked: Sequence[Asked],
+    *,
+    beside: Sequence[StepLoad] = (),
+) -> tuple[list[Steady], list[Number]]:
     """The steady states in which `running` sequences decode and prompts arrive as fast as sequences finish.
 
     Where prefill rides in decode steps, no more sequences decode than `chunk * osl / isl` per micro-batch:
     the prompts of more would not fit into their steps. A step that carries prompts carries as many as come together,
-    as far as the engine's chunk goes. All that is asked is worked out at once: states in the order of `asked`.
+    as far as the engine's chunk goes. All that is asked is worked out at once: states in the order of `asked`, then
+    seconds of the steps `beside`.
     """
     steps_of_one = np.maximum((lengths.osl - 1.0) / speculation.tokens_per_step, 1.0)
     batches = [_batch(machine, lengths, limits, one, steps_of_one) for one in asked]
     mixed = machine.parameters.mixed_fraction
-    loads: list[StepLoad] = []
+    loads = list(beside)
     for batch in batches:
         loads.append(decode_load(machine, lengths, batch.decoding, speculation))
         loads += [chunk_load(lengths, batch.decoding * mixed, chunk) for chunk in batch.chunks]
-    seconds = iter(each_s(machine, loads))
+    each = each_s(machine, loads)
+    seconds = iter(each[len(beside) :])
     found = []
     for batch in batches:
         plain_s = next(seconds) + speculation.draft_s
@@ -285,7 +281,7 @@ def steady_at(
                     prompt_work_s=lengths.fresh / chunk * delta_s,
                 )
             )
-    return found
+    return found, each[: len(beside)]
 
 
 def _batch(machine: Machine, lengths: Lengths, limits: Limits, asked: Asked, steps_of_one: Number) -> _Batch:
