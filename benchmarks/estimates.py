@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from chipwise.advisor import estimate
-from chipwise.advisor.request import EstimateRequest
+from chipwise.advisor.request import EstimateRequest, SplitRequest
 from chipwise.catalog import load_catalog
 from chipwise.model import ModelSpec, load_model
 from chipwise.parallelism import Split, shard
@@ -25,27 +25,37 @@ RUNS = 100
 CANDIDATES = 20_000
 BATCHES = 7
 MODELS = ("llama-3.3-70b", "deepseek-v3")
+LOAD = EstimateRequest(model=MODELS[0], isl_tokens=2048, osl_tokens=256, concurrency=32)
+QUESTIONS = (
+    replace(LOAD, model="llama-3.1-8b", instance="g6e.xlarge"),
+    replace(LOAD, instance="p5.48xlarge", split=SplitRequest(tp=8)),
+    replace(LOAD, chip="h200-sxm"),
+    replace(LOAD, model="deepseek-v3", instance="p5en.48xlarge", split=SplitRequest(tp=8)),
+)
+"""A small model, a large one over eight GPUs, the same where it does not fit, and a mixture of experts."""
 KINDS: tuple[LoadKind, ...] = ("single", "static", "closed", "rate", "offline")
 CHIP = "h200-sxm"
 
 
-def seconds(work: Callable[[], object], runs: int) -> float:
-    """Median processor time of one piece of work, after one that warms it: other work on the machine does not count."""
-    work()
+def seconds(works: Sequence[Callable[[], object]]) -> list[float]:
+    """Processor time of each piece of work, after one that warms them: other work on the machine does not count."""
+    works[0]()
     found = []
-    for _ in range(runs):
+    for work in works:
         start = time.process_time()
         work()
         found.append(time.process_time() - start)
-    return statistics.median(found)
+    return found
 
 
-def one_by_one() -> Mapping[str, float]:
-    """Median seconds of `estimate()`, by model."""
-    asked = {
-        name: EstimateRequest(model=name, chip=CHIP, isl_tokens=2048, osl_tokens=256, concurrency=32) for name in MODELS
+def one_by_one() -> Mapping[str, list[float]]:
+    """Seconds of `estimate()` by question, each time of prompts of another length."""
+    return {
+        " ".join(filter(None, (asked.model, asked.instance or asked.chip))): seconds(
+            [partial(estimate, replace(asked, isl_tokens=2048 + more)) for more in range(RUNS)]
+        )
+        for asked in QUESTIONS
     }
-    return {name: seconds(partial(estimate, request), RUNS) for name, request in asked.items()}
 
 
 def candidates(model: ModelSpec, kind: LoadKind) -> ServingInput:
@@ -74,17 +84,18 @@ def candidates(model: ModelSpec, kind: LoadKind) -> ServingInput:
 
 
 def main() -> None:
-    """Print a row a model, then a row a kind of load."""
-    print(f"{'one estimate':<28}{'median us':>12}")
-    for name, found_s in one_by_one().items():
-        print(f"{name:<28}{found_s * 1e6:>12.0f}")
-    print(f"{'a batch of candidates':<28}{'a second':>12}")
+    """Print a row a question, then a row a kind of load."""
+    print(f"{'one estimate':<36}{'median us':>12}")
+    found = one_by_one()
+    for name, found_s in (*found.items(), ("all of them", [one for each in found.values() for one in each])):
+        print(f"{name:<36}{statistics.median(found_s) * 1e6:>12.0f}")
+    print(f"{'a batch of candidates':<36}{'a second':>12}")
     for name in MODELS:
         model = load_model(name)
         for kind in KINDS:
-            asked = candidates(model, kind)
-            found_s = seconds(partial(predict_serving, replace(asked)), BATCHES)
-            print(f"{name + ', ' + kind:<28}{CANDIDATES / found_s:>12,.0f}")
+            work = partial(predict_serving, replace(candidates(model, kind)))
+            found_s = seconds([work] * BATCHES)
+            print(f"{name + ', ' + kind:<36}{CANDIDATES / statistics.median(found_s):>12,.0f}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.advisor.layout import DEFAULT_ENGINES, Laid, Target, lay, platform_for, read_model
@@ -119,8 +118,9 @@ def demand_of(request: EstimateRequest) -> Demand:
         "--concurrency": "closed", "--rate": "rate", "--batch": "static", "--offline": "offline",
     }  # fmt: skip
     lengths = float(request.isl_tokens), float(request.osl_tokens)
-    base = Demand(
-        kind="single",
+    single = not stated or (stated == ["--concurrency"] and request.concurrency == 1)
+    return Demand(
+        kind="single" if single else kinds[stated[0]],
         isl_tokens=lengths[0],
         osl_tokens=lengths[1],
         context_tokens=float(request.context_tokens or sum(lengths)),
@@ -128,8 +128,6 @@ def demand_of(request: EstimateRequest) -> Demand:
         rate_per_s=request.rate_per_s or 0.0,
         prefix_hit_fraction=request.engine.prefix_hit_fraction,
     )
-    single = not stated or (stated == ["--concurrency"] and request.concurrency == 1)
-    return base if single else replace(base, kind=kinds[stated[0]])
 
 
 def replicas_of(request: EstimateRequest, laid: Laid) -> int:

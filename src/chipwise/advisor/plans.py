@@ -192,6 +192,7 @@ def _wish(request: Request) -> WorkloadRequest:
         osl=request.osl_tokens,
         context=request.context_tokens,
         lengths=Path(request.lengths) if request.lengths else None,
+        prefix_hit_fraction=request.prefix_hit_fraction,
         image_size=request.image_size,
         steps=request.steps,
         frames=request.frames,

@@ -32,6 +32,7 @@ class Request:
     osl_tokens: int | None = None
     context_tokens: int | None = None
     lengths: str | None = None
+    prefix_hit_fraction: float | None = None
     image_size: int | None = None
     steps: int | None = None
     frames: int | None = None

@@ -195,8 +195,8 @@ def bound_by(asked: ServingInput, prediction: ServingPrediction, terms: list[Ser
     prompts = _stack(terms, "prefill_s", shape)
     seconds = np.concatenate([np.where(np.isfinite(prompts), prompts, 0.0), _stack(terms, "decode_s", shape) * tokens])
     bounds = np.concatenate([_stack(terms, "prefill_bound", shape), _stack(terms, "bound", shape)])
-    sums = [np.add.reduce(seconds, axis=0, where=bounds == place) for place in range(len(BOUNDS))]
-    place = np.argmax(sums, axis=0)
+    places = np.arange(len(BOUNDS)).reshape(-1, *(1,) * seconds.ndim)
+    place = np.argmax(np.add.reduce(np.where(bounds == places, seconds, 0.0), axis=1), axis=0)
     full = prediction.sequence_limit < np.asarray(asked.max_num_seqs) * _ranks(asked)
     asks_more = (np.asarray(prediction.running) >= 0.95 * prediction.sequence_limit) & (
         np.asarray(asked.load.kind in {"closed", "offline", "rate"})

@@ -25,6 +25,7 @@ _UNITS = (
     ("weeks", lambda value: f"{amount(value)} weeks"),
     ("tokens", lambda value: f"{value:,}" if value < 10_000_000 else show_count(value)),
     ("factor", amount),
+    ("fraction", lambda value: f"{value:.0%}"),
 )
 _TOKENS = ("isl", "osl", "context", "seq_len")
 _WORDS = {

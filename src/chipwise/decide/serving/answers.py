@@ -39,7 +39,7 @@ def question_of(model: ModelSpec, layout: Layout, held: Held, demand: Demand, re
         idle,
         kv_pool_bytes=float(held.answer.usable_pool_bytes) / on_chip,
         max_num_seqs=min(idle.max_num_seqs, max(float(held.answer.state_limit), 1.0)),
-        load=replace(load_of(demand), prefix_hit_fraction=demand.prefix_hit_fraction),
+        load=load_of(demand),
         replicas=replicas,
     )
 

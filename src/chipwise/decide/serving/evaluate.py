@@ -98,6 +98,7 @@ def load_of(demand: Demand) -> ServingLoad:
         concurrency=demand.users,
         rate_per_s=demand.rate_per_s,
         batch=demand.users,
+        prefix_hit_fraction=demand.prefix_hit_fraction,
     )
 
 

@@ -54,7 +54,7 @@ def _longest(watched: Watched) -> Iterator[str]:
     """A request that fills the context where it misses a bar alone; the cache of all where it outgrows the weights."""
     demand, context = watched.demand, f"the context of {watched.demand.context_tokens:,.0f} tokens"
     prompt = max(demand.context_tokens - demand.osl_tokens, 1.0)
-    single = replace(demand, kind="closed", users=1.0, isl_tokens=prompt)
+    single = replace(demand, kind="closed", users=1.0, isl_tokens=prompt, prefix_hit_fraction=0.0)
     waits, each = (float(one) for one in alone_s(replace(watched.asked, load=load_of(single), replicas=1.0)))
     bar = demand.ttft_p99_s
     if bar is not None and waits > bar:

@@ -187,6 +187,18 @@ CONTEXT = Flag(
     help="Longest prompt and answer served, tokens.",
 )
 
+
+def prefix_hit(field: str) -> Flag:
+    """`--prefix-hit`, set on so named a field of the request."""
+    return Flag(
+        name="--prefix-hit",
+        fields=(field,),
+        parse=fraction,
+        metavar="F",
+        help="Share of prompt tokens found in the prefix cache.",
+    )
+
+
 MEDIA = (
     Flag(name="--image-size", fields=("image_size",), parse=COUNT, metavar="PIXELS", help="Edge of an image."),
     Flag(name="--steps", fields=("steps",), parse=COUNT, metavar="N", help="Denoising steps."),

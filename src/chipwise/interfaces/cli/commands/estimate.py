@@ -20,6 +20,7 @@ from chipwise.interfaces.cli.shared_flags import (
     SERVING,
     SPLIT,
     TRAINING,
+    prefix_hit,
 )
 from chipwise.units import parse_rate
 
@@ -48,13 +49,7 @@ _SPECULATION = (
         metavar="F",
         help="Share of drafted tokens accepted.",
     ),
-    Flag(
-        name="--prefix-hit",
-        fields=("engine.prefix_hit_fraction",),
-        parse=fraction,
-        metavar="F",
-        help="Share of prompt tokens found in the prefix cache.",
-    ),
+    prefix_hit("engine.prefix_hit_fraction"),
 )
 
 _LOAD = (

@@ -14,7 +14,7 @@ from chipwise.interfaces.cli.flags import Flag, build
 from chipwise.interfaces.cli.output import Output
 from chipwise.interfaces.cli.parsers import at_least_one, choice, fraction, number, positive, price, weeks
 from chipwise.interfaces.cli.question_file import read_question
-from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, ENGINES, LENGTHS, MEDIA, MODEL
+from chipwise.interfaces.cli.shared_flags import CONTEXT, COUNT, ENGINES, LENGTHS, MEDIA, MODEL, prefix_hit
 from chipwise.units import parse_count, parse_rate, parse_seconds, parse_usd
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ _WANT = (
     ),
     *LENGTHS,
     CONTEXT,
+    prefix_hit("prefix_hit_fraction"),
 )
 
 _RUN = (
