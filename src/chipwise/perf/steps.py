@@ -311,8 +311,15 @@ def step_s(machine: Machine, load: StepLoad) -> Number:
 
 
 def each_s(machine: Machine, loads: Sequence[StepLoad]) -> list[Number]:
-    """`step_s` of several loads, worked out at once."""
-    return list(np.asarray(step_s(machine, abreast(machine, loads))))
+    """`step_s` of several loads, those of one shape worked out at once."""
+    shapes = [np.broadcast(load.prefill_tokens, load.decode_sequences).shape for load in loads]
+    if len(set(shapes)) == 1:
+        return list(np.asarray(step_s(machine, abreast(machine, loads))))
+    found: dict[int, Number] = {}
+    for shape in dict.fromkeys(shapes):
+        places = [place for place, one in enumerate(shapes) if one == shape]
+        found |= zip(places, each_s(machine, [loads[place] for place in places]), strict=True)
+    return [found[place] for place in range(len(loads))]
 
 
 def abreast(machine: Machine, loads: Sequence[StepLoad]) -> StepLoad:
