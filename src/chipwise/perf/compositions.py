@@ -214,7 +214,7 @@ def offline(case: Case) -> Outcome:
 def _balanced(case: Case, best: Steady, wanted: Number) -> Steady:
     """The batch at which as many leave as come: bracketed twice in equal steps of its logarithm, then interpolated."""
     most = np.log2(np.maximum(case.limits.sequences, 1.0))
-    shape = np.broadcast_shapes(np.shape(best.tpot_s), np.shape(wanted), np.shape(most))
+    shape = np.broadcast_shapes(np.shape(best.tpot_s), np.shape(most))
     ends = np.stack([np.full(shape, -LOWEST), np.broadcast_to(most, shape)])
     rates = ends
     for _ in range(RATE_ROUNDS):
@@ -228,11 +228,13 @@ def _bracket(case: Case, ends: Floats, wanted: Number) -> tuple[Floats, Floats]:
     """The first of `RATE_SECTIONS` equal sections whose upper end serves `wanted`: its ends, and what each serves."""
     steps = np.linspace(0.0, 1.0, RATE_SECTIONS + 1).reshape(-1, *(1,) * (ends.ndim - 1))
     points = ends[0] + steps * (ends[1] - ends[0])
-    rates = np.broadcast_to(steady_of(case, 2.0**points).requests_per_s, points.shape)
+    rates = np.asarray(steady_of(case, 2.0**points).requests_per_s)
     enough = rates >= wanted
     first = np.where(enough.any(axis=0), np.argmax(enough, axis=0), RATE_SECTIONS)
     places = np.stack([np.maximum(first, 1) - 1, np.maximum(first, 1)])
-    return np.take_along_axis(points, places, axis=0), np.take_along_axis(rates, places, axis=0)
+    each = np.broadcast_to(points, enough.shape), np.broadcast_to(rates, enough.shape)
+    points, rates = (np.take_along_axis(one, places, axis=0) for one in each)
+    return points, rates
 
 
 def _arrivals(case: Case, alone: Alone, best: Steady) -> Outcome:
