@@ -214,7 +214,7 @@ def offline(case: Case) -> Outcome:
 def _balanced(case: Case, best: Steady, wanted: Number) -> Steady:
     """The batch at which as many leave as come: bracketed twice in equal steps of its logarithm, then interpolated."""
     most = np.log2(np.maximum(case.limits.sequences, 1.0))
-    shape = np.broadcast_shapes(np.shape(best.tpot_s), np.shape(most))
+    shape = np.broadcast_shapes(np.shape(best.tpot_s), np.shape(most), (1,) * np.ndim(wanted))
     ends = np.stack([np.full(shape, -LOWEST), np.broadcast_to(most, shape)])
     rates = ends
     for _ in range(RATE_ROUNDS):
