@@ -14,8 +14,8 @@ import numpy as np
 
 from chipwise.capacity import Packing
 from chipwise.decide.question import FULLEST
-from chipwise.decide.serving.laid import Room, laid_out, machine, nearest, together
-from chipwise.memory import PoolAnswer, ServingMemoryInput, size_pool
+from chipwise.decide.serving.laid import Room, laid_out, machine, memory_of, nearest, together
+from chipwise.memory import PoolAnswer, pool_of
 from chipwise.perf.load import ServingLoad, ServingPrediction
 from chipwise.perf.serving import predict_case
 from chipwise.perf.side_by_side import likeness
@@ -69,24 +69,7 @@ def element(values: Floats | float, row: int, at: int) -> float:
 
 def size_layouts(laid: Laid, demand: Demand, concurrency: Floats | float = 1.0) -> PoolAnswer:
     """The memory of every layout with room for `concurrency` requests of the full context."""
-    seat = laid.layouts[0].seat
-    return size_pool(
-        ServingMemoryInput(
-            shards=laid.shards,
-            capacity_bytes=laid.capacity_bytes,
-            utilization=laid.utilization,
-            context_tokens=demand.context_tokens,
-            concurrency=concurrency,
-            chunk_tokens=laid.chunk_tokens,
-            whole_prompts=seat.limits.whole_prompts,
-            max_num_seqs=laid.max_num_seqs,
-            graph_max_batch=laid.graph_max_batch,
-            nvlink=laid.nvlink,
-            engine=seat.engine.name,
-            kv_format=seat.limits.kv_format,
-            engine_version=seat.engine.asked_version or seat.engine.version,
-        )
-    )
+    return pool_of(memory_of(laid).under(context_tokens=demand.context_tokens, concurrency=concurrency))
 
 
 def load_of(demand: Demand) -> ServingLoad:

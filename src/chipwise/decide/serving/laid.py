@@ -13,6 +13,7 @@ import numpy as np
 
 from chipwise.capacity import Packing, pack
 from chipwise.engines import spare_layers
+from chipwise.memory import ServingMemoryInput, Sized, sized
 from chipwise.parallelism import Split, shard
 from chipwise.perf.hardware import stack
 from chipwise.perf.load import Seating, ServingInput, ServingLoad, case_of, site_of, with_machine
@@ -152,6 +153,29 @@ def split_of(layouts: Sequence[Layout]) -> Split:
     names = ("tp", "pp", "ep", "dp", "cp")
     degrees = {name: column(float(getattr(one.split, name)) for one in layouts) for name in names}
     return Split(**degrees, spare_layers=spare_layers(layouts[0].seat.engine))
+
+
+@lru_cache(maxsize=KEPT)
+def memory_of(laid: Laid) -> Sized:
+    """What every layout takes, but for the load."""
+    seat = laid.layouts[0].seat
+    return sized(
+        ServingMemoryInput(
+            shards=laid.shards,
+            capacity_bytes=laid.capacity_bytes,
+            utilization=laid.utilization,
+            context_tokens=1.0,
+            concurrency=1.0,
+            chunk_tokens=laid.chunk_tokens,
+            whole_prompts=seat.limits.whole_prompts,
+            max_num_seqs=laid.max_num_seqs,
+            graph_max_batch=laid.graph_max_batch,
+            nvlink=laid.nvlink,
+            engine=seat.engine.name,
+            kv_format=seat.limits.kv_format,
+            engine_version=seat.engine.asked_version or seat.engine.version,
+        )
+    )
 
 
 @lru_cache(maxsize=KEPT)
