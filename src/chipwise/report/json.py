@@ -27,7 +27,7 @@ def as_json(answer: Any) -> Any:
     kind = type(answer)
     if kind in _AS_THEY_ARE or isinstance(answer, str):
         return answer
-    if isinstance(answer, int | float):
+    if kind is float or isinstance(answer, int | float):
         return _number(answer)
     if isinstance(answer, list | tuple):
         return [as_json(item) for item in answer]
