@@ -195,7 +195,7 @@ def to_make_it_fit(one: Sized, before: MemoryAnswer, tried: Sequence[SizedChange
     """
     if before.fits:
         return []
-    load = {"context_tokens": one.asked.context_tokens, "concurrency": one.asked.concurrency}
+    load = {"context_tokens": one.context_tokens, "concurrency": one.concurrency}
     found = [_change(each.change, each.costs, before, pool_of(each.sized.under(**load))) for each in tried]
     settings = [change for each, change in zip(tried, found, strict=True) if not each.larger]
     larger = [change for each, change in zip(tried, found, strict=True) if each.larger and change.enough]
@@ -211,7 +211,7 @@ def _smallest(larger: Sequence[Change]) -> Iterator[Change]:
 
 
 def _shorter(one: Sized, before: MemoryAnswer) -> Iterator[Change]:
-    context, concurrency = one.asked.context_tokens, one.asked.concurrency
+    context, concurrency = one.context_tokens, one.concurrency
     tokens = int(before.longest_context)
     if 0 < tokens < int(context):
         after = pool_of(one.under(context_tokens=tokens, concurrency=concurrency))

@@ -295,9 +295,14 @@ def _divide_free(asked: ServingMemoryInput, parts: _Parts, unheld_bytes: Number)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A layout sized but for its load: all that context and requests in flight do not change. Bytes of one device."""
+    """A layout sized but for its load: all that context and requests in flight do not change. Bytes of one device.
+
+    `asked` is the question that it was sized for; `context_tokens` and `concurrency` are the load that it stands under.
+    """
 
     asked: ServingMemoryInput
+    context_tokens: Number
+    concurrency: Number
     profile: MemoryProfile
     parts: _Parts
     layout: CacheLayout
@@ -308,8 +313,19 @@ class Sized:
 
     def under(self, *, context_tokens: Number, concurrency: Number) -> Sized:
         """The same layout under another load: sized anew only where prompts run whole, in steps as long as they are."""
-        asked = replace(self.asked, context_tokens=context_tokens, concurrency=concurrency)
-        return sized(asked) if asked.whole_prompts else replace(self, asked=asked)
+        if self.asked.whole_prompts:
+            return sized(replace(self.asked, context_tokens=context_tokens, concurrency=concurrency))
+        return Sized(
+            asked=self.asked,
+            context_tokens=context_tokens,
+            concurrency=concurrency,
+            profile=self.profile,
+            parts=self.parts,
+            layout=self.layout,
+            room=self.room,
+            on_chip=self.on_chip,
+            beside=self.beside,
+        )
 
 
 def sized(asked: ServingMemoryInput) -> Sized:
@@ -322,6 +338,8 @@ def sized(asked: ServingMemoryInput) -> Sized:
     parts = _parts(asked, profile)
     return Sized(
         asked=asked,
+        context_tokens=asked.context_tokens,
+        concurrency=asked.concurrency,
         profile=profile,
         parts=parts,
         layout=_layout(asked, profile),
@@ -375,14 +393,14 @@ def pool_of(one: Sized) -> PoolAnswer:
         kv_pool_bytes=np.maximum(room.pool, 0.0) * on_chip,
         usable_pool_bytes=np.maximum(usable_bytes(one.layout, pool_bytes=room.pool), 0.0) * on_chip,
         state_limit=state_limit(one.layout, pool_bytes=room.pool),
-        max_concurrency_at_context=_concurrency(asked, one.layout, room.pool),
+        max_concurrency_at_context=_most_at_once(one),
     )
 
 
 def _need_bytes(one: Sized) -> Number:
     """Cache that the load takes of a device."""
-    asked, split = one.asked, one.asked.shards.split
-    return asked.concurrency / split.dp * request_bytes(one.layout, context_tokens=asked.context_tokens / split.cp)
+    split = one.asked.shards.split
+    return one.concurrency / split.dp * request_bytes(one.layout, context_tokens=one.context_tokens / split.cp)
 
 
 def _lacking_bytes(one: Sized, need_bytes: Number) -> Number:
@@ -395,14 +413,14 @@ def holds(one: Sized) -> Any:
     return fits(_lacking_bytes(one, _need_bytes(one)))
 
 
-def _concurrency(asked: ServingMemoryInput, layout: CacheLayout, pool_bytes: Number) -> Number:
+def _most_at_once(one: Sized) -> Number:
     """Requests of the stated context that the pools of a replica hold: each data-parallel rank has one of its own."""
-    split = asked.shards.split
-    if layout.groups:
-        per_request = request_blocks(layout, context_tokens=asked.context_tokens / split.cp)
-        concurrency = pool_blocks(layout, pool_bytes=pool_bytes) / per_request
+    split, pool_bytes = one.asked.shards.split, one.room.pool
+    if one.layout.groups:
+        per_request = request_blocks(one.layout, context_tokens=one.context_tokens / split.cp)
+        concurrency = pool_blocks(one.layout, pool_bytes=pool_bytes) / per_request
     else:
-        concurrency = np.where(np.asarray(pool_bytes) >= 0, asked.max_num_seqs, 0.0) / split.dp
+        concurrency = np.where(np.asarray(pool_bytes) >= 0, one.asked.max_num_seqs, 0.0) / split.dp
     return concurrency * split.dp
 
 
@@ -446,7 +464,7 @@ def answer_of(one: Sized) -> MemoryAnswer:
         high_fraction=beside.high_fraction,
         evidence=one.profile.evidence,
         warnings=(*beside.warnings, *_bounded_by_states(one, pool.max_concurrency_at_context)),
-        **_capacities(one.asked, one.profile, one.layout, room.pool),
+        **_capacities(one),
     )
 
 
@@ -480,20 +498,17 @@ def weights_error(shards: LayerShards, profile: MemoryProfile) -> float:
     return profile.weights_error if plain else profile.quantised_error
 
 
-def _capacities(
-    asked: ServingMemoryInput, profile: MemoryProfile, layout: CacheLayout, pool_bytes: Number
-) -> dict[str, Any]:
+def _capacities(one: Sized) -> dict[str, Any]:
     """Tokens that the pools of a replica hold, and the longest context of which the load fits."""
-    split = asked.shards.split
-    context_tokens = asked.context_tokens / split.cp
-    tokens = pool_tokens(
-        layout, pool_bytes=pool_bytes, context_tokens=context_tokens, per_group=profile.tokens_per_group
-    )
+    shards, layout, pool_bytes = one.asked.shards, one.layout, one.room.pool
+    split, per_group = shards.split, one.profile.tokens_per_group
+    context_tokens = one.context_tokens / split.cp
+    tokens = pool_tokens(layout, pool_bytes=pool_bytes, context_tokens=context_tokens, per_group=per_group)
     longest = longest_context(
         layout,
         pool_bytes=pool_bytes,
-        concurrency=asked.concurrency / split.dp,
-        most_tokens=asked.shards.max_context_tokens or _NO_LIMIT_TOKENS,
+        concurrency=one.concurrency / split.dp,
+        most_tokens=shards.max_context_tokens or _NO_LIMIT_TOKENS,
     )
     return {
         "kv_cache_tokens": tokens * split.dp * split.cp,

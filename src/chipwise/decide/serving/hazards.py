@@ -63,7 +63,7 @@ def _longest(watched: Watched) -> Iterator[str]:
             f"({show_seconds(bar)} asked), and then {show_seconds(each)} a token"
         )
     budget = watched.held.answer.budget
-    cache = float(budget.cache_bytes) / float(watched.held.asked.concurrency) * watched.flight
+    cache = float(budget.cache_bytes) / float(watched.held.sized.concurrency) * watched.flight
     weights = float(budget.weights_bytes)
     if cache > weights:
         yield (

@@ -47,11 +47,6 @@ class Held:
     sized: Sized
     answer: MemoryAnswer
 
-    @property
-    def asked(self) -> ServingMemoryInput:
-        """The question that it answers."""
-        return self.sized.asked
-
 
 def hold(model: ModelSpec, layout: Layout, *, context_tokens: float, concurrency: float) -> Held:
     """Size one layout of a model that is already at its precision."""
@@ -122,8 +117,8 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
     """
     answer, budget, chip = held.answer, held.answer.budget, layout.seat.platform.chip
     per_chip, short = whole_bytes(float(budget.capacity_bytes), budget.terms())
-    asked, ways = held.asked, _ways(model, layout)
-    fewest = min_chips(ways and ways.under(context_tokens=asked.context_tokens, concurrency=asked.concurrency))
+    load, ways = held.sized, _ways(model, layout)
+    fewest = min_chips(ways and ways.under(context_tokens=load.context_tokens, concurrency=load.concurrency))
     changes = [] if answer.fits else to_make_it_fit(held.sized, answer, _changes(model, layout))
     said = (*answer.warnings, *_overrun(answer), *_unread_format(layout), *layout.seat.notes)
     return {
@@ -148,8 +143,8 @@ def memory_object(model: ModelSpec, layout: Layout, held: Held) -> dict[str, Any
         "evidence": answer.evidence,
         "engine": layout.seat.engine.name,
         "engine_version": layout.seat.engine.version,
-        "context_tokens": _whole(asked.context_tokens),
-        "concurrency": float(asked.concurrency),
+        "context_tokens": _whole(load.context_tokens),
+        "concurrency": float(load.concurrency),
         "warnings": list(dict.fromkeys(said)),
     }
 

@@ -92,7 +92,7 @@ class Tenancy:
         """How its engine is set: on a device that it shares by turns its utilization is its part of the memory."""
         seat = self.need.layout.seat
         return {
-            "max_num_seqs": round(float(self.held.asked.max_num_seqs)),
+            "max_num_seqs": round(float(self.held.sized.asked.max_num_seqs)),
             "max_model_len": round(self.question.serving.context_tokens),
             "gpu_memory_utilization": round(utilization_of(self.need), 3),
             "max_num_batched_tokens": seat.limits.chunk_tokens,
