@@ -30,6 +30,7 @@ def why_of(plan: Any, place: str, number: int = 0, **other: Any) -> dict[str, An
     row = plan[place][number]
     return {
         "instance": row["instance"],
+        "workload": plan["workload"],
         "stands_in": place,
         "detail": row,
         "would_change_it": [],
@@ -41,7 +42,7 @@ def why_of(plan: Any, place: str, number: int = 0, **other: Any) -> dict[str, An
 @pytest.mark.parametrize(
     ("place", "number", "said"),
     [
-        ("options", 0, ("p5.48xlarge: one of the options", "Option 1: 1 x p5.48xlarge", "fp8 weights")),
+        ("options", 0, ("p5.48xlarge: one of the options", "Option 1: 1 x p5.48xlarge", "fp8 weights", "✓ 1.00 s")),
         (
             "also_feasible",
             0,

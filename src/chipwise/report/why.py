@@ -38,7 +38,10 @@ def why_page(answer: Answer) -> Document:
 def _blocks(answer: Answer) -> Iterator[Block]:
     place = answer["stands_in"]
     yield Heading(line=line(accent(answer["instance"]), ": ", _VERDICTS[place]), level=1)
-    yield from _ROWS[place](answer["detail"])
+    if place == "options":
+        yield from option_blocks(answer["detail"], answer["workload"])
+    else:
+        yield from _ROWS[place](answer["detail"])
     if answer["would_change_it"]:
         yield Heading(line=line("What would turn it, one change at a time ", dim("the least that is enough")))
         yield _changes(answer["would_change_it"])
@@ -62,10 +65,6 @@ def _rest(answer: Answer) -> Line:
     other = line("the first option is ", accent(best)) if best and best != answer["instance"] else line()
     nothing = line(warn("no size is feasible for this question")) if best is None else line()
     return join([other, nothing, line(dim(f"facts as of {answer['facts_as_of']}"))])
-
-
-def _option(row: Answer) -> Iterator[Block]:
-    yield from option_blocks(row, {})
 
 
 def _feasible(row: Answer) -> Iterator[Block]:
@@ -127,7 +126,6 @@ def _excluded(row: Answer) -> Iterator[Block]:
 
 
 _ROWS: Mapping[str, Callable[[Answer], Iterator[Block]]] = {
-    "options": _option,
     "also_feasible": _feasible,
     "rejected": _rejected,
     "not_judged": _not_judged,
