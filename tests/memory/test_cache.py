@@ -234,3 +234,8 @@ def test_a_state_on_some_splits_is_a_state() -> None:
     )  # fmt: skip
     assert state.recurrent
     assert not replace(state, state_bytes=np.array([0.0, 0.0])).recurrent
+
+
+def test_a_model_that_caches_nothing_has_blocks_of_nothing() -> None:
+    layout = cache_layout([], profile=memory_profile("vllm", "0.19.0"), chunk_tokens=8192, draft_tokens=0)
+    assert (float(layout.block_bytes), layout.groups) == (0.0, ())

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.memory.training import TrainingMemoryInput
+from chipwise.memory.training import TrainingMemoryInput, training_memory
 from chipwise.memory.training_fitting import min_devices, training_fits
 from chipwise.memory.training_job import Adapter, TrainingJob, TrainingLayout, layout_problem
+from chipwise.memory.training_recipes import fitted, recipe_of
 from chipwise.memory.training_samples import SampleCounts, kept_fraction, sample_bytes
 from chipwise.model import load_model
 
@@ -55,3 +56,27 @@ def test_the_fewest_devices_neither_cut_sequences_nor_interleave_stages() -> Non
         low, high = (low, middle) if bool(training_fits(alone, middle)) else (middle, high)
     assert min_devices(alone, capacity_bytes=high, node_devices=8) == 1
     assert min_devices(alone, capacity_bytes=low, node_devices=8) == 2
+
+
+def test_weights_that_come_back_are_as_wide_as_the_recipe_says() -> None:
+    """180 parameters come back, at two bytes or at four: 360 bytes more. A second device brings a group's buffers."""
+    job, layout = replace(FULL, trainer="hf"), TrainingLayout(dp=4, shard="zero3")
+    given = TrainingMemoryInput(model=load_model("resnet-50"), layout=layout, job=job, sample=COUNTS)
+    two, four = (
+        training_memory(replace(given, recipe=replace(recipe_of(job), gather_bytes=width))).overhead_bytes
+        for width in (2.0, 4.0)
+    )
+    assert float(four - two) == pytest.approx(2 * 180)
+
+
+def test_a_single_device_joins_no_group() -> None:
+    job, numbers = (
+        replace(FULL, trainer="hf"),
+        replace(fitted(), process_bytes=10.0, group_bytes=7.0, slack_fraction=0.5),
+    )
+    given = TrainingMemoryInput(
+        model=load_model("resnet-50"), layout=TrainingLayout(), job=job, sample=COUNTS, fitted=numbers
+    )
+    assert float(training_memory(given).overhead_bytes) == 10.0 + 0.5 * 4e6
+    pair = replace(given, layout=TrainingLayout(dp=2, shard="none"))
+    assert float(training_memory(pair).overhead_bytes) == 10.0 + 7.0 + 0.5 * 4e6

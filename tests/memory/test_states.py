@@ -37,7 +37,8 @@ def sglang(spec: ModelSpec, version: str = "0.5.16", drafts: int = 0) -> CacheLa
 def test_sglang_sets_nine_nineteenths_of_the_pool_aside_for_states(hybrid: ModelSpec) -> None:
     """Of 19 GB states take 9: 139 of 64,389,120 bytes, five a request: 27 requests; 10 GB hold 488,281 tokens."""
     layout = sglang(hybrid)
-    assert layout.state_bytes == 30 * 2_146_304
+    assert layout.states is not None
+    assert layout.states.size_bytes == 30 * 2_146_304
     assert state_limit(layout, pool_bytes=19e9) == 139 // 5
     assert pool_tokens(layout, pool_bytes=19e9, context_tokens=9216, per_group=True) == 488_281
     assert usable_bytes(layout, pool_bytes=19e9) == pytest.approx(10e9 + 27 * 64_389_120)

@@ -114,9 +114,11 @@ def test_sampler_peak_has_one_copy_in_the_model_s_type() -> None:
 
 
 def test_layer_peak_is_gate_up_and_down_of_the_mlp(llama8b: ModelSpec) -> None:
-    peak = layer_peak_bytes(shard(llama8b, Split()), tokens=8192, element_bytes=2, hidden_copies=3)
+    peak = layer_peak_bytes(shard(llama8b, Split()), tokens=8192, element_bytes=2, hidden_copies=3, recurrent_copies=0)
     assert peak == 8192 * 2 * (3 * 14336 + 3 * 4096)
-    halved = layer_peak_bytes(shard(llama8b, Split(tp=2)), tokens=8192, element_bytes=2, hidden_copies=3)
+    halved = layer_peak_bytes(
+        shard(llama8b, Split(tp=2)), tokens=8192, element_bytes=2, hidden_copies=3, recurrent_copies=0
+    )
     assert halved == 8192 * 2 * (3 * 14336 / 2 + 3 * 4096)
 
 
@@ -180,7 +182,7 @@ def test_a_tower_is_cut_with_the_model_or_whole_on_every_device(llama8b: ModelSp
 def test_projections_of_attention_count_where_they_are_wider_than_the_mlp(llama8b: ModelSpec) -> None:
     layer = llama8b.layers[0]
     slim = replace(llama8b, layers=(replace(layer, weights=layer.weights[:4]),))
-    peak = layer_peak_bytes(shard(slim, Split()), tokens=10, element_bytes=2, hidden_copies=0)
+    peak = layer_peak_bytes(shard(slim, Split()), tokens=10, element_bytes=2, hidden_copies=0, recurrent_copies=0)
     assert peak == 10 * 2 * (4096 + 2 * 1024 + 4096)
 
 
@@ -242,7 +244,8 @@ def test_a_part_holds_what_its_widest_last_matrix_takes(llama8b: ModelSpec) -> N
     narrow = replace(next(one for one in layer.weights if one.name == "down"), name="side", in_features=1024)
     more = replace(llama8b, layers=(replace(layer, weights=(*layer.weights, narrow)),))
     each = [
-        layer_peak_bytes(shard(one, Split()), tokens=1, element_bytes=2.0, hidden_copies=0) for one in (llama8b, more)
+        layer_peak_bytes(shard(one, Split()), tokens=1, element_bytes=2.0, hidden_copies=0, recurrent_copies=0)
+        for one in (llama8b, more)
     ]
     assert each == [2 * 3 * 14336, 2 * 3 * 14336]
 

@@ -51,6 +51,18 @@ class CacheGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatesApart:
+    """A part of the pool that is set aside for recurrent states."""
+
+    size_bytes: Number
+    """Of the recurrent layers together, once."""
+    copies: float
+    """How often the engine keeps them for a request."""
+    share: float
+    """Their part of the pool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLayout:
     """The pool's blocks on one device: `block_bytes` each, shared by all groups."""
 
@@ -58,12 +70,8 @@ class CacheLayout:
     block_bytes: Number
     block_tokens: Number
     window_slack_tokens: Number
-    state_bytes: Number = 0.0
-    """Of the recurrent layers together, once: what a request needs of the part of the pool that is theirs."""
-    states: float = 1.0
-    """How often the engine keeps them for a request."""
-    state_share: float = 0.0
-    """Their part of the pool; 0: they live in blocks as all else."""
+    states: StatesApart | None = None
+    """None: states live in blocks as all else."""
 
     @property
     def group_count(self) -> Number:
@@ -151,12 +159,12 @@ def cache_layout(
     )
     if not apart:
         return blocks
-    return replace(
-        blocks,
-        state_bytes=sum((kind.count * kind.state_bytes for kind in recurrent), start=0.0),
-        states=float(profile.blocks_per_state + draft_tokens),
-        state_share=profile.state_ratio / (1.0 + profile.state_ratio),
+    states = StatesApart(
+        size_bytes=sum((kind.count * kind.state_bytes for kind in recurrent), start=0.0),
+        copies=float(profile.blocks_per_state + draft_tokens),
+        share=profile.state_ratio / (1.0 + profile.state_ratio),
     )
+    return replace(blocks, states=states)
 
 
 def _blocks_of(
@@ -204,10 +212,11 @@ def request_blocks(layout: CacheLayout, *, context_tokens: Number) -> Number:
     total: Number = 0.0
     for group in layout.groups:
         total = total + group.groups * _blocks(group, context_tokens, layout.window_slack_tokens)
-    if not layout.state_share:
+    states = layout.states
+    if states is None:
         return total
-    states = layout.states * layout.state_bytes / (layout.state_share * layout.block_bytes)
-    return np.maximum(total / (1.0 - layout.state_share), states)
+    blocks = states.copies * states.size_bytes / (states.share * layout.block_bytes)
+    return np.maximum(total / (1.0 - states.share), blocks)
 
 
 def state_limit(layout: CacheLayout, *, pool_bytes: Number) -> Number:
@@ -215,18 +224,19 @@ def state_limit(layout: CacheLayout, *, pool_bytes: Number) -> Number:
 
     `part of the states in the pool // (states a request x their bytes)`
     """
-    if not layout.state_share:
+    states = layout.states
+    if states is None:
         return np.full(np.shape(pool_bytes), np.inf)
-    part = layout.state_share * np.maximum(pool_bytes, 0.0)
-    return np.floor(np.floor(part / layout.state_bytes) / layout.states)
+    part = states.share * np.maximum(pool_bytes, 0.0)
+    return np.floor(np.floor(part / states.size_bytes) / states.copies)
 
 
 def usable_bytes(layout: CacheLayout, *, pool_bytes: Number) -> Number:
     """What of a pool requests fill with their tokens and one state each; all of it where states live in blocks."""
-    if not layout.state_share:
+    if layout.states is None:
         return pool_bytes
-    tokens = (1.0 - layout.state_share) * np.maximum(pool_bytes, 0.0)
-    return tokens + state_limit(layout, pool_bytes=pool_bytes) * layout.state_bytes
+    tokens = (1.0 - layout.states.share) * np.maximum(pool_bytes, 0.0)
+    return tokens + state_limit(layout, pool_bytes=pool_bytes) * layout.states.size_bytes
 
 
 def _blocks(group: CacheGroup, context_tokens: Number, slack_tokens: Number) -> Number:
@@ -260,7 +270,7 @@ def pool_tokens(layout: CacheLayout, *, pool_bytes: Number, context_tokens: Numb
         return np.zeros_like(np.asarray(pool_bytes, dtype=float))
     blocks = pool_blocks(layout, pool_bytes=pool_bytes)
     if per_group:
-        blocks = np.floor(blocks * (1.0 - layout.state_share))
+        blocks = np.floor(blocks * (1.0 - (layout.states.share if layout.states else 0.0)))
         return np.floor(blocks / np.maximum(layout.group_count, 1.0)) * layout.block_tokens
     return np.floor(blocks / request_blocks(layout, context_tokens=context_tokens) * context_tokens)
 

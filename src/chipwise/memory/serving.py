@@ -207,14 +207,14 @@ def _capped(sized: Sized) -> tuple[str, ...]:
 
 def _bounded_by_states(sized: Sized, concurrency: Number) -> tuple[str, ...]:
     """What to say where the part of the pool that is set aside for recurrent states is full before the tokens' is."""
-    layout = sized.layout
-    if not layout.state_share:
+    states = sized.layout.states
+    if states is None:
         return ()
-    most = np.maximum(state_limit(layout, pool_bytes=sized.room.pool), 1.0)
+    most = np.maximum(state_limit(sized.layout, pool_bytes=sized.room.pool), 1.0)
     if not np.any(np.floor(concurrency / sized.asked.shards.split.dp) >= most):
         return ()
-    share, states = f"{layout.state_share:.0%}", f"{layout.states:.0f} a request"
-    return (f"the engine keeps {share} of its cache for recurrent states, {states}: they bound what runs at once",)
+    share, copies = f"{states.share:.0%}", f"{states.copies:.0f} a request"
+    return (f"the engine keeps {share} of its cache for recurrent states, {copies}: they bound what runs at once",)
 
 
 def _layout(asked: ServingMemoryInput, profile: MemoryProfile) -> CacheLayout:

@@ -141,7 +141,7 @@ def layer_peak_bytes(
     tokens: Number,
     element_bytes: Number,
     hidden_copies: Number,
-    recurrent_copies: Number = 0.0,
+    recurrent_copies: Number,
 ) -> Number:
     """The largest working set of one layer: what MLP or attention hold of every token, plus hidden states.
 
