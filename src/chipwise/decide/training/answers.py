@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chipwise.decide.budget import whole_bytes
+from chipwise.decide.training.roles import READ_ONLY, TRAINED
+from chipwise.memory.training import RolesInput, training_memory
 from chipwise.memory.training_budget import training_changes
 from chipwise.memory.training_fitting import min_devices
 from chipwise.perf.training import StepTerms, term_seconds
 from chipwise.perf.training_prediction import efficiencies
+from chipwise.units import show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from chipwise.catalog import Chip
+    from chipwise.decide.question import Question
     from chipwise.decide.training.trials import Trial
     from chipwise.units import Range
 
@@ -133,3 +137,23 @@ def training_object(row: Row) -> dict[str, Any]:
             for name, value in seconds.items()
         ],
     }
+
+
+def roles_words(question: Question, row: Row, training: dict[str, Any]) -> str | None:
+    """Who is held, how many bytes of a device the others take, how long they and generation take of a step."""
+    method = question.training.method
+    frozen, trained = READ_ONLY.get(method, ()), TRAINED.get(method, ())
+    if not frozen and not trained:
+        return None
+    asked = row.trial.asked_of(row.row)
+    whole, alone = training_memory(asked), training_memory(replace(asked, roles=RolesInput()))
+    others = float(np.ravel(whole.total_bytes)[0]) - float(np.ravel(alone.total_bytes)[0])
+    seconds = {term["op"]: term["seconds"] for term in training["terms"]}
+    parts = (("generation", seconds.get("rollout", 0.0)), ("the other models", seconds.get("other_passes", 0.0)))
+    taken = " and ".join(f"{name} {show_seconds(value)}" for name, value in parts if value)
+    step = show_seconds(training["step_s"].mid)
+    learns = " and ".join(("actor", *trained))
+    held = (
+        f"{method} trains {learns} and reads {' and '.join(frozen)}, all taken to be of one size, on the same devices"
+    )
+    return f"{held}: the others take {show_bytes(others)} of each, and of a step of {step} {taken}"

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.cost import sold_instances
-from chipwise.decide.advice import Discouraged, Parallelism
+from chipwise.decide.advice import Discouraged, Parallelism, Run
 from chipwise.memory.training_activations import held_format
+from chipwise.perf import training_run as run_arithmetic
 from chipwise.units import Range
 
 if TYPE_CHECKING:
@@ -137,3 +138,31 @@ class TrainingDeployment:
     def latency_p99_s(self) -> tuple[float | None, float | None]:
         """A run serves nobody."""
         return None, None
+
+
+def run_of(deployment: TrainingDeployment) -> Run:
+    """What is printed of a run."""
+    course, sample = deployment.course, deployment.trial.sample
+    return Run(
+        duration_s=course.duration_s,
+        chip_hours=run_arithmetic.chip_hours(duration_s=course.duration_s, chips=deployment.chips),
+        tokens=deployment.tokens if sample is None else None,
+        samples=None if sample is None else deployment.tokens,
+        checkpoint_bytes=course.checkpoint_bytes,
+        checkpoint_interval_s=course.checkpoint_interval_s,
+        interruption_cost_usd=_interruptions(deployment),
+    )
+
+
+def _interruptions(deployment: TrainingDeployment) -> Range | None:
+    """What Spot's interruptions are expected to cost, a part of the cost of the run: work lost and restarts, paid."""
+    count, hourly = deployment.course.interruptions, deployment.usd_per_hour
+    if count is None or hourly is None:
+        return None
+    each = run_arithmetic.interruption_cost_usd(
+        interruptions=1.0,
+        interval_s=deployment.course.checkpoint_interval_s,
+        restart_s=run_arithmetic.restart_s(),
+        usd_per_hour=hourly,
+    )
+    return Range(low=count.low * each.low, mid=count.mid * each.mid, high=count.high * each.high)

@@ -9,9 +9,9 @@ from chipwise.decide.advice import Cost, Option, PrecisionChoice, Scale, Sizing
 from chipwise.decide.effects import Effect, checkpoint_effect, communication_effects, spent, term_seconds
 from chipwise.decide.infrastructure import Site, discouraged, feature_checks
 from chipwise.decide.money import caveats_of, offered_here, purchase_lines
-from chipwise.decide.training.answers import Row, memory_object, other_object, training_object
-from chipwise.decide.training.roles import roles_words
-from chipwise.decide.training.runs import checkpoint_write_s, run_of
+from chipwise.decide.training.answers import Row, memory_object, other_object, roles_words, training_object
+from chipwise.decide.training.deployment import run_of
+from chipwise.decide.training.runs import checkpoint_write_s
 from chipwise.decide.training.scaling import user_bars
 from chipwise.decide.training.skew import skew_words
 from chipwise.guide import grade

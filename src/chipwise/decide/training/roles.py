@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from chipwise.memory.training import RolesInput, generation_cache_bytes, training_memory
-from chipwise.units import show_bytes, show_seconds
+from chipwise.memory.training import RolesInput, generation_cache_bytes
 
 if TYPE_CHECKING:
-    from chipwise.decide.question import Question, TrainingDemand
-    from chipwise.decide.training.answers import Row
+    from chipwise.decide.question import TrainingDemand
     from chipwise.memory.training_job import TrainingLayout
     from chipwise.model import ModelSpec
 
@@ -39,23 +35,3 @@ def roles_of(model: ModelSpec, demand: TrainingDemand, layout: TrainingLayout) -
     answers = demand.global_batch * layout.tp / layout.devices
     cache = generation_cache_bytes(model, tp=layout.tp, sequences=answers, tokens=demand.seq_len)
     return replace(held, generation_tp=layout.tp, generation_cache_bytes=cache)
-
-
-def roles_words(question: Question, row: Row, training: dict[str, Any]) -> str | None:
-    """Who is held, how many bytes of a device the others take, how long they and generation take of a step."""
-    method = question.training.method
-    frozen, trained = READ_ONLY.get(method, ()), TRAINED.get(method, ())
-    if not frozen and not trained:
-        return None
-    asked = row.trial.asked_of(row.row)
-    whole, alone = training_memory(asked), training_memory(replace(asked, roles=RolesInput()))
-    others = float(np.ravel(whole.total_bytes)[0]) - float(np.ravel(alone.total_bytes)[0])
-    seconds = {term["op"]: term["seconds"] for term in training["terms"]}
-    parts = (("generation", seconds.get("rollout", 0.0)), ("the other models", seconds.get("other_passes", 0.0)))
-    taken = " and ".join(f"{name} {show_seconds(value)}" for name, value in parts if value)
-    step = show_seconds(training["step_s"].mid)
-    learns = " and ".join(("actor", *trained))
-    held = (
-        f"{method} trains {learns} and reads {' and '.join(frozen)}, all taken to be of one size, on the same devices"
-    )
-    return f"{held}: the others take {show_bytes(others)} of each, and of a step of {step} {taken}"

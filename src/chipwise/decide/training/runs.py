@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from chipwise.decide.advice import Run
 from chipwise.decide.effects import storage
 from chipwise.perf import training_run as run_arithmetic
 from chipwise.units import Range
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from chipwise.catalog import Instance
     from chipwise.cost import Quote
     from chipwise.decide.question import Question
-    from chipwise.decide.training.deployment import TrainingDeployment
     from chipwise.decide.training.trials import Trial
     from chipwise.decide.training.ways import Way
 
@@ -217,31 +215,3 @@ def spot_interruptions(question: Question, instance: Instance, quote: Quote | No
     low = float(np.mean([one.interruption_low_fraction for one in bands]))
     high = float(np.mean([one.interruption_high_fraction for one in bands]))
     return Range(low=low, mid=(low + high) / 2.0, high=high)
-
-
-def run_of(deployment: TrainingDeployment) -> Run:
-    """What is printed of a run."""
-    course, sample = deployment.course, deployment.trial.sample
-    return Run(
-        duration_s=course.duration_s,
-        chip_hours=run_arithmetic.chip_hours(duration_s=course.duration_s, chips=deployment.chips),
-        tokens=deployment.tokens if sample is None else None,
-        samples=None if sample is None else deployment.tokens,
-        checkpoint_bytes=course.checkpoint_bytes,
-        checkpoint_interval_s=course.checkpoint_interval_s,
-        interruption_cost_usd=_interruptions(deployment),
-    )
-
-
-def _interruptions(deployment: TrainingDeployment) -> Range | None:
-    """What Spot's interruptions are expected to cost, a part of the cost of the run: work lost and restarts, paid."""
-    count, hourly = deployment.course.interruptions, deployment.usd_per_hour
-    if count is None or hourly is None:
-        return None
-    each = run_arithmetic.interruption_cost_usd(
-        interruptions=1.0,
-        interval_s=deployment.course.checkpoint_interval_s,
-        restart_s=run_arithmetic.restart_s(),
-        usd_per_hour=hourly,
-    )
-    return Range(low=count.low * each.low, mid=count.mid * each.mid, high=count.high * each.high)
