@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from chipwise.errors import UnknownNameError
 from chipwise.memory import MemoryAnswer, ServingMemoryInput, memory_profile, size_serving
-from chipwise.memory.answer import fits
 from chipwise.model import ModelSpec, Tower
 from chipwise.parallelism import Split, shard
 from chipwise.precision import with_precision
@@ -508,9 +507,3 @@ def test_tokens_that_nothing_drafts_are_told(llama8b: ModelSpec, ask: Ask) -> No
     assert [size_serving(one).warnings for one in silent] == [(), (), ()]
     (said,) = size_serving(ask(llama8b, draft_tokens=3)).warnings
     assert "n-gram" in said
-
-
-def test_what_lacks_less_than_a_byte_lacks() -> None:
-    assert fits(0.0) is True
-    assert fits(0.5) is False
-    assert fits(np.array([-1.0, 0.0, 0.5])).tolist() == [True, True, False]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from chipwise.memory import ServingMemoryInput, answer_of, size_pool, size_serving, sized
+from chipwise.memory.answer import fits
 from chipwise.model import ModelSpec
 
 GIB = 2.0**30
@@ -34,3 +36,17 @@ def test_the_pool_alone_is_that_of_the_whole_answer(llama8b: ModelSpec, ask: Ask
     assert pool.budget == whole.budget
     assert (pool.shortfall_bytes, pool.kv_pool_bytes) == (whole.shortfall_bytes, whole.kv_pool_bytes)
     assert pool.max_concurrency_at_context == whole.max_concurrency_at_context
+
+
+def test_what_lacks_less_than_a_byte_lacks() -> None:
+    assert fits(0.0) is True
+    assert fits(0.5) is False
+    assert fits(np.array([-1.0, 0.0, 0.5])).tolist() == [True, True, False]
+
+
+def test_a_model_that_states_no_longest_context_is_asked_up_to_sixteen_million_tokens(
+    llama8b: ModelSpec, ask: Ask
+) -> None:
+    endless = replace(llama8b, max_context_tokens=None)
+    answer = size_serving(ask(endless, capacity_bytes=1e15, concurrency=1))
+    assert answer.longest_context == 16_777_216

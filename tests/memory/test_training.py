@@ -273,9 +273,9 @@ def test_the_fewest_devices_hold_the_states_over_them() -> None:
     assert min_devices(full, capacity_bytes=60 * GB, node_devices=8) == 4
     assert min_devices(full, capacity_bytes=200 * GB, node_devices=8) == 1
     assert min_devices(full, capacity_bytes=1 * GB, node_devices=8) is None
-    pair = replace(full, job=replace(full.job, micro_batch=2))
-    halved = {one.change: one.frees_bytes for one in training_changes(pair, capacity_bytes=GB)}["halve the micro-batch"]
-    freed = held(job=pair.job, layout=pair.layout).activations_bytes / 2
+    four = replace(full, job=replace(full.job, micro_batch=4))
+    halved = {one.change: one.frees_bytes for one in training_changes(four, capacity_bytes=GB)}["halve the micro-batch"]
+    freed = held(job=four.job, layout=four.layout).activations_bytes / 2
     assert halved == pytest.approx(freed * (1 + fitted().slack_fraction))
     lora = replace(full, job=replace(full.job, method="lora", trainer="hf"))
     assert min_devices(lora, capacity_bytes=40 * GB, node_devices=8) == 1

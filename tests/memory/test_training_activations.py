@@ -303,3 +303,12 @@ def test_a_stated_total_scales_layers_and_ends_alike() -> None:
     twice = replace(training_shards(LLAMA_8B, TrainingLayout()), stated_fraction=2.0)
     found = device_params(twice)
     assert (found.dense, found.outer) == (2 * whole.dense, 2 * whole.outer)
+
+
+def test_an_activation_without_a_gate_leaves_no_output_of_its_own() -> None:
+    """BERT: up gives 3,072 elements of 2 bytes and no more; Llama 3.1 8B: gate and up give 14,336 each, then one."""
+    apart = replace(kernels_of(JOB, recipes()["hf"]), fused_activation=False)
+    for name, hidden, elements in (("bert-base", 768, 3072), ("llama-3.1-8b", 4096, 3 * 14336)):
+        layer = training_shards(load_model(name), TrainingLayout()).layers[0]
+        saved = saved_by(layer, hidden=hidden, layout=TrainingLayout(), kernels=apart)
+        assert float(saved.mlp) == 2 * elements

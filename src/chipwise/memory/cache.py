@@ -141,7 +141,7 @@ def _alike(one: CacheKind, other: CacheKind) -> bool:
 
 
 def cache_layout(
-    kinds: list[CacheKind], *, profile: MemoryProfile, chunk_tokens: Number, draft_tokens: int = 0
+    kinds: list[CacheKind], *, profile: MemoryProfile, chunk_tokens: Number, draft_tokens: int
 ) -> CacheLayout:
     """The blocks of a pool for these kinds of layers.
 
@@ -171,9 +171,11 @@ def _blocks_of(
     kinds: list[CacheKind], *, profile: MemoryProfile, chunk_tokens: Number, draft_tokens: int
 ) -> CacheLayout:
     tokens = _block_tokens(kinds, profile)
-    page = np.max(np.stack(np.broadcast_arrays(*(_page(kind, tokens) for kind in kinds), 0.0)), axis=0)
-    counts = np.stack(np.broadcast_arrays(*(np.asarray(kind.count, dtype=float) for kind in kinds), 0.0)[:-1] or [0.0])
-    few, many = np.min(counts, axis=0), np.max(counts, axis=0)
+    pages = [_page(kind, tokens) for kind in kinds] or [np.zeros(())]
+    counts = [np.asarray(kind.count, dtype=float) for kind in kinds] or [np.zeros(())]
+    page = np.max(np.stack(np.broadcast_arrays(*pages)), axis=0)
+    each = np.stack(np.broadcast_arrays(*counts))
+    few, many = np.min(each, axis=0), np.max(each, axis=0)
     size = np.where(many < few * profile.group_ratio, many, few)
     size = np.maximum(size, 1.0)
     groups = tuple(

@@ -178,8 +178,7 @@ def _wider(model: ModelSpec, asked: ServingMemoryInput, may: FitOptions) -> Iter
 
 def _bigger(asked: ServingMemoryInput, sizes_bytes: Mapping[str, float], costs: str) -> Iterator[SizedChange]:
     for size, name in sorted((size, name) for name, size in sizes_bytes.items()):
-        if size > float(asked.capacity_bytes):
-            yield SizedChange(change=name, costs=costs, sized=sized(replace(asked, capacity_bytes=size)), larger=True)
+        yield SizedChange(change=name, costs=costs, sized=sized(replace(asked, capacity_bytes=size)), larger=True)
 
 
 def to_make_it_fit(one: Sized, before: MemoryAnswer, tried: Sequence[SizedChange]) -> list[Change]:

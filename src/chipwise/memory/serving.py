@@ -470,8 +470,7 @@ def answer_of(one: Sized) -> MemoryAnswer:
 
 def _fractions(pool_bytes: Number, error_bytes: Number) -> tuple[Number, Number]:
     """The pool's range as fractions of it: `1 -+ error / pool`, at least 0; both 1 where there is no pool."""
-    has = np.asarray(pool_bytes) > 0
-    error = np.where(has, error_bytes / np.where(has, pool_bytes, 1.0), 0.0)
+    error = error_bytes / np.where(np.asarray(pool_bytes) > 0, pool_bytes, np.inf)
     return np.maximum(1 - error, 0.0), 1 + error
 
 
