@@ -6,7 +6,7 @@ import pytest
 
 from chipwise import Request
 from chipwise.advisor import compare, why
-from chipwise.errors import UnknownNameError
+from chipwise.errors import InputError, UnknownNameError
 
 
 def test_what_a_rule_asks_for_is_tried_before_it_is_said() -> None:
@@ -60,3 +60,11 @@ def test_what_is_neither_chip_nor_size_proposes_both() -> None:
     with pytest.raises(UnknownNameError) as caught:
         compare("h100-sxm", "h100-sxn")
     assert "h100-sxm" in caught.value.fix
+
+
+def test_size_and_model_in_each_other_s_place_are_told_apart() -> None:
+    with pytest.raises(InputError) as caught:
+        why("llama-3.3-70b", Request(model="p5.48xlarge", purpose="chat"))
+    assert caught.value.fix == "chipwise why p5.48xlarge llama-3.3-70b"
+    with pytest.raises(UnknownNameError, match=r"p5\.49xlarge"):
+        why("p5.49xlarge", Request(model="llama-3.3-70b", purpose="chat"))

@@ -11,7 +11,7 @@ from chipwise.advisor.plans import advise
 from chipwise.advisor.request import Request
 from chipwise.catalog import load_catalog
 from chipwise.decide.advice import Rejected
-from chipwise.errors import InputError
+from chipwise.errors import InputError, UnknownNameError
 from chipwise.precision import format_names
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ def why(instance: str, request: Request) -> dict[str, Any]:
 
     Raises:
         UnknownNameError: no such size.
+        InputError: size and model stand in each other's place.
         As `advise` for the question.
     """
-    name = load_catalog().instance(instance).name
+    name = _named(instance, request)
     advice = advise(request)
     place, row = where(name, advice)
     changes = [] if place in {"options", "also_feasible"} else list(_turning(name, request, advice, row))
@@ -50,6 +51,21 @@ def why(instance: str, request: Request) -> dict[str, Any]:
         "best": advice.options[0].instance if advice.options else None,
         "facts_as_of": advice.facts_as_of,
     }
+
+
+def _named(instance: str, request: Request) -> str:
+    """The size by its full name."""
+    catalog = load_catalog()
+    try:
+        return catalog.instance(instance).name
+    except UnknownNameError:
+        if request.model not in catalog.instances:
+            raise
+    raise InputError(
+        f"{instance} is no size, and {request.model} is one",
+        why="the size comes first, then the model",
+        fix=f"chipwise why {request.model} {instance}",
+    )
 
 
 def where(instance: str, advice: Advice) -> tuple[str, Any]:
