@@ -252,3 +252,11 @@ def test_what_is_no_address(text: str) -> None:
 def test_addresses() -> None:
     assert address("a/b@refs/pr/1") == Address(repo="a/b", revision="refs/pr/1")
     assert address("a/b/x/y.gguf@v1") == Address(repo="a/b", revision="v1", file="x/y.gguf")
+
+
+@pytest.mark.parametrize("path", ["./config.json", "folder/config.json", "/nowhere/at/all", "~/nothing-here.json"])
+def test_a_path_to_nothing_is_not_asked_of_the_hub(hub: type[_Hub], path: str) -> None:
+    asked = list(hub.asked)
+    with pytest.raises(KnowledgeError, match="there is no file or folder"):
+        load_model(path)
+    assert hub.asked == asked

@@ -21,7 +21,7 @@ from chipwise.model.hub_cache import DESCRIPTIONS, cache_root
 from chipwise.model.spec import ModelSpec
 
 _REFERENCE = re.compile(
-    r"^(?P<repo>[\w.-]{1,96}/[\w.-]{1,96})(/(?P<file>[\w./-]{1,200}\.(gguf|safetensors)))?(@(?P<revision>[\w./-]{1,96}))?$"
+    r"^(?P<repo>\w[\w.-]{0,95}/[\w.-]{1,96}(?<!\.json))(/(?P<file>[\w./-]{1,200}\.(gguf|safetensors)))?(@(?P<revision>[\w./-]{1,96}))?$"
 )
 _BESIDE = ("hf_quant_config.json", "model.safetensors.index.json")
 _HEADERS = (".safetensors", ".gguf")
@@ -50,7 +50,11 @@ class Address:
 
 
 def address(reference: str) -> Address | None:
-    """The repository that `org/name`, `org/name@revision` or `org/name/file.gguf` means; None for any other text."""
+    """The repository that `org/name`, `org/name@revision` or `org/name/file.gguf` means; None for any other text.
+
+    >>> address("./config.json"), address("folder/config.json")
+    (None, None)
+    """
     found = _REFERENCE.match(reference)
     if found is None or ".." in reference:
         return None

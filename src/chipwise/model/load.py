@@ -95,13 +95,19 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def _is_path(reference: str) -> bool:
+    """Whether a text that names nothing was meant as a path."""
+    return reference.startswith((".", "/", "~")) or reference.endswith(".json")
+
+
 def _unknown(reference: str) -> KnowledgeError:
     from chipwise.model.trees import how_to_name
 
     near = registry.near(reference)
     hint = f"did you mean {' or '.join(near)}? Otherwise " if near else ""
+    missing = f"there is no file or folder {reference!r}"
     return KnowledgeError(
-        f"no model {reference!r} is known here",
+        missing if _is_path(reference) else f"no model {reference!r} is known here",
         why="it is no built-in name, no file or folder, and no Hugging Face id (org/name)",
         fix=how_to_name(reference)
         or f"{hint}give the path of its config.json, its Hugging Face id as org/name, "
