@@ -105,6 +105,40 @@ def test_a_bar_nothing_meets_and_the_change_that_is_offered(page: Page, home: st
     expect(page.locator("#answer")).to_contain_text("Option 1")
 
 
+def test_what_comes_nearest_is_offered_and_does(page: Page, home: str) -> None:
+    page.goto(f"{home}/?model=llama-3.3-70b&for=chat&users=64&tpot-p99=2ms")
+    expect(page.locator("#answer")).to_contain_text("What comes nearest")
+    page.get_by_role("link", name="Allow P99 TPOT").first.click()
+    expect(page.locator("#answer .verdict")).to_contain_text("an hour")
+    assert parse_qs(urlparse(page.url).query).keys() == {"model", "for", "users", "tpot-p99"}
+
+
+def test_back_takes_a_change_back(page: Page, home: str) -> None:
+    page.goto(f"{home}/?{SMALL}")
+    for label, key, name, value in (
+        ("Context, tokens, slider", "Home", "context", "1k"),
+        ("Users at once, slider", "Home", "users", "1"),
+    ):
+        page.get_by_label(label).focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(rf"[?&]{name}={value}(&|$)"))
+    settled(page)
+    page.go_back()
+    expect(page.get_by_label("Users at once", exact=True)).to_have_value("8")
+    expect(page.get_by_label("Context, tokens", exact=True)).to_have_value("1k")
+    expect(page.locator("#answer")).to_contain_text("8 users in flight")
+    page.go_back()
+    expect(page).to_have_url(f"{home}/?{SMALL}")
+
+
+def test_a_name_half_typed_is_completed_by_a_click(page: Page, home: str) -> None:
+    page.goto(home)
+    page.get_by_label("Model", exact=True).fill("llama-3.3")
+    page.get_by_role("link", name="llama-3.3-70b", exact=True).click()
+    expect(page.locator("#answer")).to_contain_text("70.6B parameters")
+
+
 def test_read_why_one_size_was_rejected(page: Page, home: str) -> None:
     page.goto(f"{home}/?model=llama-3.3-70b&users=8")
     page.get_by_label("Show only rows with").fill("g5.xlarge memory")

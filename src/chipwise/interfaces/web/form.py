@@ -6,6 +6,7 @@ No default stands here: what is left empty takes the preset's value, which the a
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -144,3 +145,12 @@ _LABELS = {
     "isolation": "Isolation",
     "ha": "Headroom for failures",
 }
+
+
+def labelled(text: str) -> str:
+    """A text that names flags, as somebody reads it who has the inputs before the eyes.
+
+    >>> labelled("--context 262144 is beyond what the model takes; see --quality-floor")
+    'Context 262144 is beyond what the model takes; see --quality-floor'
+    """
+    return re.sub(r"--([a-z0-9-]+)", lambda found: _LABELS.get(found[1], found[0]).partition(",")[0], text)

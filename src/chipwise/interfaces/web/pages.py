@@ -20,10 +20,10 @@ from chipwise.interfaces.api.app import create_app, query_body
 from chipwise.interfaces.api.forms import ZIP, zipped
 from chipwise.interfaces.cli.commands.plot import KINDS, drawing, has
 from chipwise.interfaces.lookups import list_models
-from chipwise.interfaces.web.changes import changed
+from chipwise.interfaces.web.changes import changed, offered
 from chipwise.interfaces.web.documents import document_of
 from chipwise.interfaces.web.exports import EXPORTS
-from chipwise.interfaces.web.form import compared, groups
+from chipwise.interfaces.web.form import compared, groups, labelled
 from chipwise.interfaces.web.walk import next_step
 from chipwise.report import html
 from chipwise.report.plan import figures_of, headline
@@ -45,6 +45,8 @@ TRIES: tuple[tuple[str, dict[str, Any]], ...] = (
 """Questions that somebody who comes for the first time can ask with one click."""
 LEAST_PACKED = 2000
 """Bytes from which a response is compressed for those who take it so."""
+MOST_NAMES = 12
+"""Of the models whose name holds what was typed, how many are offered."""
 Body = Mapping[str, Any]
 Page = Callable[[Request], Awaitable[Response]]
 
@@ -94,7 +96,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update({"query": query, **_SHOWN})
+    made.globals.update({"query": query, "offered": offered, "names_like": names_like, **_SHOWN})
+    made.filters["labelled"] = labelled
     return made
 
 
@@ -106,6 +109,16 @@ def query(body: Body, **changes: Any) -> str:
     """
     said = {name: value for name, value in {**body, **changes}.items() if value is not None}
     return urlencode({name: "true" if value is True else value for name, value in said.items()}, doseq=True)
+
+
+def names_like(text: str) -> list[str]:
+    """Built-in models whose name holds the text, for somebody who has not typed all of it.
+
+    >>> names_like("3.3-70")
+    ['llama-3.3-70b']
+    """
+    said = text.strip().lower()
+    return [one["name"] for one in list_models()["models"] if said and said in one["name"]][:MOST_NAMES]
 
 
 def question_of(request: Request) -> dict[str, Any]:

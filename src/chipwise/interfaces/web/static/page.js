@@ -5,6 +5,9 @@
 const form = document.getElementById("ask");
 const answer = document.getElementById("answer");
 const WAIT_MS = 120;
+// What the address last showed, and whether the next answer gets an entry of its own in the history.
+let shown = location.search;
+let entry = true;
 let asking = null;
 let timer = 0;
 
@@ -38,7 +41,7 @@ async function ask() {
     const response = await fetch("/answer?" + query, { signal: mine.signal });
     if (!response.ok) throw new Error("the server answers " + response.status);
     answer.innerHTML = await response.text();
-    history.replaceState(null, "", "/?" + query);
+    remember("?" + query);
     fill();
     arm(answer);
     point();
@@ -54,9 +57,17 @@ async function ask() {
   }
 }
 
-function soon() {
+// One entry for each input that was changed, however often it moved: Back takes the change back.
+function remember(search) {
+  if (search !== shown) history[entry ? "pushState" : "replaceState"](null, "", "/" + search);
+  entry = entry && search === shown;
+  shown = search;
+}
+
+// A slider asks at once, a text when the typing rests.
+function soon(event) {
   clearTimeout(timer);
-  timer = setTimeout(ask, WAIT_MS);
+  timer = setTimeout(ask, event.target.type === "range" ? 0 : WAIT_MS);
 }
 
 // On a narrow sheet the answer lies below the form: a line at the foot says what it is and leads there.
@@ -109,7 +120,6 @@ function slide(slider) {
   slider.addEventListener("input", () => {
     field.value = steps[Number(slider.value)];
     place();
-    soon();
   });
   field.addEventListener("input", place);
   slider.addEventListener("follow", place);
@@ -162,6 +172,10 @@ function dropped(event) {
 
 if (form) {
   form.addEventListener("input", soon);
+  form.addEventListener("focusin", () => { entry = true; });
+  window.addEventListener("popstate", () => {
+    if (location.search !== shown) location.replace(location.pathname + location.search);
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask();
