@@ -50,6 +50,12 @@ def test_what_is_left_empty_shows_what_the_answer_used(client: TestClient) -> No
     assert re.search(r'id="f-context"[^>]*value=""[^>]*placeholder="8192"', text)
 
 
+def test_an_error_names_the_inputs_of_the_page(client: TestClient) -> None:
+    text = client.get("/answer?model=llama-3.1-8b&context=1M").text
+    assert "Context 1048576 is beyond what the model takes" in text
+    assert "--context" not in text
+
+
 @pytest.mark.parametrize("hostile", ['"><script>alert(1)</script>', "{{ 7*7 }}", "' onload='x"])
 def test_hostile_words_stay_words(client: TestClient, hostile: str) -> None:
     for address in (

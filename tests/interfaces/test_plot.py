@@ -42,6 +42,16 @@ def test_without_a_file_the_figures_are_printed() -> None:
     assert {row["instance"] for row in found["candidates"]} <= {"g6e.xlarge", "g6.2xlarge"}
 
 
+def test_pools_apart_have_no_curve_by_load_and_the_others_are_drawn() -> None:
+    asked = ("llama-3.3-70b", "--users", "64", "--tpot-p99", "8.5ms", "--json")
+    planned = json.loads(CliRunner().invoke(cli, ["plan", *asked], prog_name="chipwise").stdout)["options"][0]
+    found = json.loads(plot("context", *asked).stdout)
+    assert {pool["role"] for pool in planned["pools"]} == {"prefill", "decode"}
+    assert found["load"] == []
+    assert found["context"]
+    assert found["memory"] == planned["memory"]["per_chip"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

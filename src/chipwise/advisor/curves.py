@@ -32,7 +32,8 @@ def curves(request: Request, *, place: int = 1) -> dict[str, Any]:
     `load`: means of one request, and throughput, by requests in flight over the whole deployment. `context`: what
     the cache of one replica holds, by context. `use`: USD per million output tokens by the share of capacity used.
     `candidates`: every size that would do, and those that miss a bar at what came nearest; `undrawn`: the others,
-    counted by what refuses them. A kind of work without such a curve has an empty list.
+    counted by what refuses them. A kind of work without such a curve has an empty list; so has `load` where prefill
+    and decode have pools of their own, as no replica does both; its `context` is that of the option's own split.
 
     Raises:
         InfeasibleError: nothing is feasible.
@@ -53,7 +54,7 @@ def curves(request: Request, *, place: int = 1) -> dict[str, Any]:
         "instance": option.instance,
         "instances": option.instances,
         "bars": {name: _value(advice, name) for name in ("ttft_p99_s", "tpot_p99_s")},
-        "load": list(_by_load(request, advice, option)) if serves else [],
+        "load": list(_by_load(request, advice, option)) if serves and not option.pools else [],
         "context": list(_by_context(request, advice, option)) if serves else [],
         "use": list(_by_use(option)),
         "memory": option.memory["per_chip"],
