@@ -30,7 +30,7 @@ def client() -> TestClient:
     [
         "/", f"/?{ASKED}", f"/answer?{ASKED}", f"/curves?{ASKED}", f"/why?{ASKED}&instance=g6e.xlarge", "/walk",
         f"/versus?a={quote(ASKED)}&b={quote(ASKED)}", "/catalog", "/catalog/p5.48xlarge", "/guide", "/guide/8.1",
-        "/errata", "/accuracy", f"/export.zip?{ASKED}",
+        "/errata", "/accuracy", "/explain/ttft", "/explain/tpot", f"/export.zip?{ASKED}",
         *(f"/export.{form}?{ASKED}" for form in ("json", "md", "html", "csv")), f"/plot/latency.svg?{ASKED}",
         *(f"/static/{name}" for name in STATIC),
     ],

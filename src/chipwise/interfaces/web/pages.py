@@ -78,6 +78,7 @@ def _add_pages(app: FastAPI, desk: Desk) -> None:
         "/guide": made.guide,
         "/guide/{section}": made.guide,
         "/errata": made.errata,
+        "/explain/{term}": made.explain,
         "/accuracy": made.accuracy,
         "/export.zip": made.manifests,
         "/export.{form}": made.export,
@@ -231,6 +232,10 @@ class _Pages:
     async def errata(self, request: Request) -> Response:
         """Where the guide is wrong."""
         return await self._document(request, "guide/errata", {})
+
+    async def explain(self, request: Request) -> Response:
+        """What a term means, its grades and how to improve it."""
+        return await self._document(request, "explain", {"term": request.path_params["term"]})
 
     async def accuracy(self, request: Request) -> Response:
         """How far off the predictions are, as `make docs` last wrote it."""
