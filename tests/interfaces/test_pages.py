@@ -50,6 +50,12 @@ def test_what_is_left_empty_shows_what_the_answer_used(client: TestClient) -> No
     assert re.search(r'id="f-context"[^>]*value=""[^>]*placeholder="8192"', text)
 
 
+def test_every_section_of_the_guide_is_a_link_away(client: TestClient) -> None:
+    sections = re.findall(r'href="(/guide/[^"]+)"', client.get("/guide").text)
+    assert {"/guide/8.1", "/guide/B-matrix"} <= set(sections)
+    assert {client.get(address).status_code for address in sections} == {200}
+
+
 def test_an_error_names_the_inputs_of_the_page(client: TestClient) -> None:
     text = client.get("/answer?model=llama-3.1-8b&context=1M").text
     assert "Context 1048576 is beyond what the model takes" in text

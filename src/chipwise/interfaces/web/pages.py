@@ -76,7 +76,7 @@ def _add_pages(app: FastAPI, desk: Desk) -> None:
         "/catalog": made.catalog,
         "/catalog/{name}": made.thing,
         "/guide": made.guide,
-        "/guide/{section}": made.guide,
+        "/guide/{section}": made.section,
         "/errata": made.errata,
         "/explain/{term}": made.explain,
         "/accuracy": made.accuracy,
@@ -225,9 +225,12 @@ class _Pages:
         return await self._document(request, "catalog/show", {"name": request.path_params["name"]})
 
     async def guide(self, request: Request) -> Response:
+        """Every section of the guide."""
+        return self._page("guide.html", **(await self._asked(request, "guide/show", {})).content)
+
+    async def section(self, request: Request) -> Response:
         """A section of the guide."""
-        section = request.path_params.get("section")
-        return await self._document(request, "guide/show", {"section": section} if section else {})
+        return await self._document(request, "guide/show", {"section": request.path_params["section"]})
 
     async def errata(self, request: Request) -> Response:
         """Where the guide is wrong."""
