@@ -54,6 +54,8 @@ def test_every_section_of_the_guide_is_a_link_away(client: TestClient) -> None:
     sections = re.findall(r'href="(/guide/[^"]+)"', client.get("/guide").text)
     assert {"/guide/8.1", "/guide/B-matrix"} <= set(sections)
     assert {client.get(address).status_code for address in sections} == {200}
+    assert "Training or serving?" in client.get("/guide/8.1").text.split("<svg")[1]
+    assert "<svg" not in client.get("/guide/5").text
 
 
 def test_an_error_names_the_inputs_of_the_page(client: TestClient) -> None:

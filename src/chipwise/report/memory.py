@@ -28,7 +28,7 @@ from chipwise.report.phrases import amount, gib, maybe, plural, times
 Answer = Mapping[str, Any]
 _Kind = Literal["held", "cache", "trained", "working", "reserved", "free", "over"]
 
-_KINDS: dict[str, _Kind] = {
+PART_KINDS: dict[str, _Kind] = {
     "weights_bytes": "held",
     "draft_bytes": "held",
     "adapters_bytes": "trained",
@@ -40,6 +40,7 @@ _KINDS: dict[str, _Kind] = {
     "overhead_bytes": "working",
     "reserved_bytes": "reserved",
 }
+"""What each term of the memory is, for its color."""
 
 
 def memory_page(answer: Answer) -> Document:
@@ -67,8 +68,8 @@ def _verdict(answer: Answer) -> Line:
 def memory_bar(answer: Answer, indent: int = 0) -> Bar:
     """The memory of the fullest chip: every term, what is free, or what lies beyond it."""
     per_chip = answer["per_chip"]
-    terms = [(name, per_chip.get(name) or 0) for name in _KINDS]
-    parts = [_part(name.removesuffix("_bytes"), size, _KINDS[name]) for name, size in terms if size]
+    terms = [(name, per_chip.get(name) or 0) for name in PART_KINDS]
+    parts = [_part(name.removesuffix("_bytes"), size, PART_KINDS[name]) for name, size in terms if size]
     free, short = per_chip["free_bytes"], answer["shortfall_bytes"]
     parts += [_part("free", free, "free")] if free else []
     part, said = ("one chip ", " as its driver reports it")

@@ -109,13 +109,15 @@ def _own(options: list[Answer]) -> tuple[Shown, ...]:
     if _trains(options):
         return _runs(options)
     whole = any(option["performance"].get("other") for option in options)
-    return _answers(options) if whole else _SERVES
+    if whole:
+        return _answers(options)
+    return _SERVES if any(_p99(option, "ttft_s") != UNKNOWN for option in options) else _BATCHES
 
 
 _IN_WORDS: Mapping[str, str] = {
     "TTFT p99": "P99 TTFT {}", "TPOT p99": "P99 TPOT {}", "latency p99": "P99 latency {}", "tok/s": "{} tok/s",
     "a second": "{} a second", "$ a million": "{} a million", "$ each": "{} each",
-    "$/h": "{} an hour", "$ a run": "{} a run", "samples/s": "{} samples/s",
+    "$/M tok": "{} a million output tokens", "$/h": "{} an hour", "$ a run": "{} a run", "samples/s": "{} samples/s",
 }  # fmt: skip
 """A figure as part of a sentence, by its title in a table."""
 
@@ -195,6 +197,11 @@ _SERVES: tuple[Shown, ...] = (
     ("tok/s", _output),
     _PRICE,
 )
+_BATCHES: tuple[Shown, ...] = (
+    *_SERVES[1:],
+    ("$/M tok", lambda option: _mid(option["cost"]["usd_per_million_output_tokens"], show_usd)),
+)
+"""Where nobody waits for a first token, its time is not known, and the price of the tokens decides."""
 _ANSWERS: tuple[Shown, ...] = (
     ("latency p99", lambda option: _p99(option, "ttft_s")),
     ("a second", _units),

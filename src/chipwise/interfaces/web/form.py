@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from chipwise.interfaces.verbs import command_of
+from chipwise.units import show_count
 
 _TWOS = tuple(str(2**power) for power in range(14))
 _CONTEXTS = ("1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k", "1M")
@@ -104,6 +105,8 @@ def _shown(name: str, value: Any) -> str:
         return ",".join(map(str, value))
     if name in _UNITS and 0 < value < 1:
         return f"{1000 * value:g}ms"
+    if name not in _UNITS and isinstance(value, int | float) and value >= _LONG:
+        return show_count(value)
     return f"{value:g}{_UNITS.get(name, '')}" if isinstance(value, int | float) else str(value)
 
 
@@ -123,6 +126,8 @@ def _presets() -> tuple[str, ...]:
     return tuple(one.name for one in presets())
 
 
+_LONG = 1e6
+"""From here on a count is written with its letter: 50.0M."""
 _UNITS = {"ttft-p99": "s", "tpot-p99": "s", "deadline": "s"}
 _LABELS = {
     "for": "Work",

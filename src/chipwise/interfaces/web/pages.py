@@ -24,7 +24,7 @@ from chipwise.interfaces.web.changes import changed, offered
 from chipwise.interfaces.web.documents import document_of
 from chipwise.interfaces.web.exports import EXPORTS
 from chipwise.interfaces.web.form import compared, groups, labelled
-from chipwise.interfaces.web.walk import next_step
+from chipwise.interfaces.web.walk import flow_drawn, next_step
 from chipwise.report import html
 from chipwise.report.plan import figures_of, headline
 
@@ -183,7 +183,7 @@ class _Pages:
         try:
             content = (await self._asked(request, "why", body)).content
         except ChipwiseError as error:
-            return self._page("document.html", status=404, title="why", content="", error=error)
+            return self._page("document.html", status=404, title="why", content="", flow="", error=error)
         question = {name: value for name, value in body.items() if name != "instance"}
         takes = [(one["change"], changed(question, content, one)) for one in content["would_change_it"]]
         drawn = _marked(html.html(document_of("why", content)))
@@ -229,8 +229,9 @@ class _Pages:
         return self._page("guide.html", **(await self._asked(request, "guide/show", {})).content)
 
     async def section(self, request: Request) -> Response:
-        """A section of the guide."""
-        return await self._document(request, "guide/show", {"section": request.path_params["section"]})
+        """A section of the guide, its flow drawn."""
+        section = request.path_params["section"]
+        return await self._document(request, "guide/show", {"section": section}, flow=flow_drawn(section))
 
     async def errata(self, request: Request) -> Response:
         """Where the guide is wrong."""
@@ -245,13 +246,13 @@ class _Pages:
         del request
         return self._page("accuracy.html", page=_accuracy())
 
-    async def _document(self, request: Request, verb: str, body: Body) -> Response:
+    async def _document(self, request: Request, verb: str, body: Body, *, flow: str = "") -> Response:
         try:
             reply = await self._asked(request, verb, body)
         except ChipwiseError as error:
-            return self._page("document.html", status=404, title=verb, content="", error=error)
+            return self._page("document.html", status=404, title=verb, content="", flow="", error=error)
         content = _marked(html.html(document_of(reply.page, reply.content)))
-        return self._page("document.html", title=verb, content=content, error=None)
+        return self._page("document.html", title=verb, content=content, flow=_marked(flow), error=None)
 
     async def export(self, request: Request) -> Response:
         """The answer as a file to keep."""

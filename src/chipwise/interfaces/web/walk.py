@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import urlencode
 
 from chipwise.errors import ChipwiseError
@@ -127,7 +127,11 @@ def _flow(asked: Asked | None, answers: Mapping[str, str], links: Mapping[str, s
     """The drawing of the flow that the question stands in, the boxes passed and asked lit, with where boxes lead."""
     if asked is None or asked.id not in boxes():
         return ""
-    flow = boxes()[asked.id].flow
-    if flow not in {one["section"] for one in section_list() if one["flow"]}:
+    return flow_drawn(boxes()[asked.id].flow, lit={*answers, asked.id}, links=links)
+
+
+def flow_drawn(section: str, lit: Collection[str] = (), links: Mapping[str, str] | None = None) -> str:
+    """The drawing of a section's flow; empty where it has none."""
+    if section not in {one["section"] for one in section_list() if one["flow"]}:
         return ""
-    return svg(flow_of(flow), f"Section {flow} of the guide", lit={*answers, asked.id}, links=links)
+    return svg(flow_of(section), f"Section {section} of the guide", lit=lit, links=links)

@@ -74,22 +74,22 @@ def svg(chart: Chart) -> str:
     return _sheet(chart.title, inner, height=HEIGHT)
 
 
-def stack(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
-    """Parts of a whole from left to right, one a row, each where the one before ends: its name, value and words.
+def stack(title: str, rows: Sequence[tuple[str, float, str, str]]) -> str:
+    """Parts of a whole from left to right, one a row, each where the one before ends: name, value, words and color.
 
-    >>> drawn = stack("t", [("weights", 2.0, "2 GiB"), ("cache", 2.0, "2 GiB")])
+    >>> drawn = stack("t", [("weights", 2.0, "2 GiB", "#111"), ("cache", 2.0, "2 GiB", "#222")])
     >>> drawn.count("<rect"), drawn.count('x="110.0"'), drawn.count('width="220.0"')
     (2, 1, 2)
     """
-    whole = sum(value for _, value, _ in rows) or 1.0
+    whole = sum(value for _, value, _, _ in rows) or 1.0
     scale = (WIDTH - _BARS_LEFT - _BARS_RIGHT) / whole
     drawn, left = [], float(_BARS_LEFT)
-    for place, (name, value, shown) in enumerate(rows):
+    for place, (name, value, shown, color) in enumerate(rows):
         top = _ROW * place
         drawn.append(
             f'<text x="{_BARS_LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(name)}</text>'
             f'<rect x="{left:.1f}" y="{top + 4}" width="{scale * value:.1f}" height="{_ROW - 8}" '
-            f'fill="{COLORS[place % len(COLORS)]}"><title>{escape(name)} {escape(shown)}</title></rect>'
+            f'fill="{color}"><title>{escape(name)} {escape(shown)}</title></rect>'
             f'<text x="{left + scale * value + 6:.1f}" y="{top + 17}">{escape(shown)}</text>'
         )
         left += scale * value

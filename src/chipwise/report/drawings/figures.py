@@ -7,11 +7,16 @@ from typing import Any
 
 from chipwise.report.drawings.axes import spanning
 from chipwise.report.drawings.chart import COLORS, Chart, Limit, Mark, Series, stack, svg
+from chipwise.report.memory import PART_KINDS
 from chipwise.report.phrases import times
 from chipwise.units import show_bytes, show_count, show_seconds, show_usd
 
 Answer = Mapping[str, Any]
 _PERCENT = 100.0
+_HELD_COLORS = dict(zip(("held", "cache", "working", "trained", "over", "reserved"), COLORS, strict=True)) | {
+    "free": "#c4cad3"
+}
+"""By kind of what memory holds; the page's style sheet names the same."""
 _WIDE = 8.0
 """A span of so many times is drawn on a logarithmic axis."""
 
@@ -149,7 +154,12 @@ def memory_figure(curves: Answer) -> str:
     last = [name for name in ("reserved", "free") if name in held]
     names = [*(name for name in held if name not in last), *last]
     title = f"Memory of one chip, {show_bytes(capacity)}: {_what(curves)}"
-    return stack(title, [(name, held[name], show_bytes(held[name])) for name in names])
+    return stack(title, [(name, held[name], show_bytes(held[name]), _held_color(name)) for name in names])
+
+
+def _held_color(name: str) -> str:
+    """The color that the bar of an answer gives the same part."""
+    return _HELD_COLORS["free" if name == "free" else PART_KINDS.get(f"{name}_bytes", "working")]
 
 
 def _what(curves: Answer) -> str:
