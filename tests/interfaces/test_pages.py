@@ -58,6 +58,20 @@ def test_every_section_of_the_guide_is_a_link_away(client: TestClient) -> None:
     assert "<svg" not in client.get("/guide/5").text
 
 
+def test_where_nobody_waits_the_price_of_the_tokens_stands_beside(client: TestClient) -> None:
+    asked = "model=llama-3.1-8b&for=batch&goal=cost&only=g6e.xlarge"
+    plan = client.get(f"/export.json?{asked}").json()["options"][0]
+    text = client.get(f"/answer?{asked}").text
+    cost = plan["cost"]["usd_per_million_output_tokens"]["mid"]
+    assert f"${cost:.2f} a million output tokens" in text.split("</p>")[0]
+    assert "TTFT p99" not in text
+
+
+def test_a_long_count_is_written_short(client: TestClient) -> None:
+    text = client.get("/?model=llama-3.1-8b&for=lora&only=g6e.xlarge").text
+    assert re.search(r'id="f-tokens"[^>]*placeholder="50.0M"', text)
+
+
 def test_an_error_names_the_inputs_of_the_page(client: TestClient) -> None:
     text = client.get("/answer?model=llama-3.1-8b&context=1M").text
     assert "Context 1048576 is beyond what the model takes" in text

@@ -46,6 +46,26 @@ def test_paste_a_config_and_get_an_answer(page: Page, home: str) -> None:
     expect(page.locator("#answer")).to_contain_text("8.03B parameters")
 
 
+def test_drop_a_config_and_what_was_open_stays_open(page: Page, home: str) -> None:
+    page.goto(home)
+    page.evaluate(
+        """text => {
+          const data = new DataTransfer();
+          data.items.add(new File([text], "config.json"));
+          document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+        }""",
+        json.dumps(CONFIG),
+    )
+    expect(page.locator("#answer")).to_contain_text("8.03B parameters", timeout=20_000)
+    page.get_by_text("What these words mean").click()
+    page.get_by_label("Show only rows with").fill("p3.2xlarge")
+    page.get_by_label("Users at once", exact=True).fill("16")
+    expect(page.locator("#answer")).to_contain_text("16 users in flight", timeout=20_000)
+    expect(page.locator(".words dl")).to_be_visible()
+    expect(page.get_by_label("Show only rows with")).to_have_value("p3.2xlarge")
+    expect(page.locator("#rejected tbody tr:visible")).to_have_count(1)
+
+
 def test_search_a_built_in_model(page: Page, home: str) -> None:
     page.goto(home)
     names = page.locator("#models option").evaluate_all("all => all.map(one => one.value)")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chipwise.report.drawings import context_figure, cost_figure, latency_figure, memory_figure, pareto_figure
 from chipwise.report.drawings.axes import Axis, spanning
 from chipwise.report.drawings.chart import HEIGHT, WIDTH, Chart, Limit, Series, svg
+from chipwise.report.html import stylesheet
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,6 +51,22 @@ def test_every_figure_is_one_well_formed_svg(figure: object) -> None:
     root = ET.fromstring(figure(CURVES))  # noqa: S314 # our own drawing
     assert root.tag == f"{SVG}svg"
     assert "m<&>" in (root.findtext(f"{SVG}title") or "")
+
+
+def test_a_part_of_memory_has_the_color_of_its_kind_on_every_page() -> None:
+    sheet = stylesheet()
+    memory = {
+        "capacity_bytes": 5e9,
+        "weights_bytes": 1e9,
+        "activations_bytes": 2e9,
+        "cache_bytes": 1e9,
+        "free_bytes": 1e9,
+    }
+    drawn = dict(re.findall(r'fill="(#\w+)"><title>(\w+)', memory_figure({**CURVES, "memory": memory})))
+    kinds = {"weights": "held", "activations": "working", "cache": "cache"}
+    assert {name: color for color, name in drawn.items() if name in kinds} == {
+        name: re.findall(rf"--{kind}: (#\w+)", sheet)[0] for name, kind in kinds.items()
+    }
 
 
 def test_what_has_no_price_has_no_place_and_hover_says_why() -> None:

@@ -40,10 +40,9 @@ async function ask() {
   try {
     const response = await fetch("/answer?" + query, { signal: mine.signal });
     if (!response.ok) throw new Error("the server answers " + response.status);
-    answer.innerHTML = await response.text();
+    renew(await response.text());
     remember("?" + query);
     fill();
-    arm(answer);
     point();
   } catch (error) {
     if (error.name !== "AbortError") {
@@ -55,6 +54,20 @@ async function ask() {
   } finally {
     if (asking === mine) answer.classList.remove("busy");
   }
+}
+
+// A new answer in the place of the old one: what was unfolded stays so, and the rows stay sifted.
+function renew(text) {
+  const told = (one) => one.firstElementChild.textContent.split(":")[0];
+  const before = new Map(Array.from(answer.querySelectorAll("details"), (one) => [told(one), one.open]));
+  const sifted = answer.querySelector("[data-sifts]")?.value;
+  answer.innerHTML = text;
+  for (const one of answer.querySelectorAll("details")) one.open = before.get(told(one)) ?? one.open;
+  arm(answer);
+  const sieve = answer.querySelector("[data-sifts]");
+  if (!sieve || !sifted) return;
+  sieve.value = sifted;
+  sieve.dispatchEvent(new Event("input"));
 }
 
 // One entry for each input that was changed, however often it moved: Back takes the change back.
