@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -370,6 +370,7 @@ def questions(name: str) -> st.SearchStrategy[list[str]]:
     )
 
 
+@example(["plan", "llama-3.1-8b", "--rate", "100000"])  # more than any number of small sizes carries
 @settings(max_examples=120)
 @given(st.sampled_from(["plan", "memory", "estimate"]).flatmap(questions))
 def test_any_question_ends_as_promised(arguments: list[str]) -> None:

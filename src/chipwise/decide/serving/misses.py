@@ -71,8 +71,10 @@ def slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
     }
     miss = float(evaluated.miss[row, column])
     shortfall: dict[str, float | str] | None = None
-    reason = f"{int(evaluated.units[-1])} of them do not reach the load ({miss:.2g} times too little)"
-    if ratios.get(worst, 0.0) > 1.0:
+    carries = bool(np.isfinite(miss))  # else requests pile up without end at every number of units
+    little = f" ({miss:.2g} times too little)" if carries else ""
+    reason = f"{int(evaluated.units[-1])} of them do not reach the load{little}"
+    if carries and ratios.get(worst, 0.0) > 1.0:
         got, bar = over[worst]
         reason = f"{worst} {got * 1e3:.0f} ms at best (asked: {(bar or 0) * 1e3:.0f} ms)"
         shortfall = {"value": got - (bar or 0.0), "unit": "s"}
@@ -81,7 +83,9 @@ def slo_failure(evaluated: Evaluated, row: int, demand: Demand) -> Failure:
         distance=miss,
         reason=reason,
         source="serving prediction",
-        change=f"a bar of {miss:.2f} times what was asked, or a faster size",
+        change=f"a bar of {miss:.2f} times what was asked, or a faster size"
+        if carries
+        else "a lower rate, or a faster size",
         shortfall=shortfall,
         nearest=nearest,
     )
