@@ -25,6 +25,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "ttft-p99": ("100ms", "200ms", "300ms", "500ms", "1s", "2s", "5s", "10s"),
     "tpot-p99": ("10ms", "15ms", "20ms", "30ms", "40ms", "60ms", "100ms", "200ms"),
     "rate": ("0.1", "0.5", "1", "2", "5", "10", "20", "50", "100", "200"),
+    "prefix-hit": ("0", "0.25", "0.5", "0.75", "0.9"),
     "throughput": ("100", "500", "1k", "5k", "10k", "50k", "100k"),
     "tokens": ("1M", "10M", "100M", "1B", "10B", "100B", "1T", "15T"),
     "deadline": ("1d", "3d", "7d", "14d", "30d", "60d", "90d"),
@@ -33,7 +34,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
 """Where a slider stops; the field beside it takes any value."""
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "What it must do": ("for", "goal"),
-    "How much": ("users", "rate", "throughput", "isl", "osl", "context"),
+    "How much": ("users", "rate", "throughput", "isl", "osl", "context", "prefix-hit"),
     "How fast it must be": ("ttft-p99", "tpot-p99"),
     "A training run": ("tokens", "deadline", "budget"),
     "What may be bought": ("region", "vendor", "purchase", "min-precision", "isolation", "ha"),
@@ -45,6 +46,7 @@ _SERVED = {
     "ttft-p99": "ttft_p99_s",
     "tpot-p99": "tpot_p99_s",
     "rate": "rate_per_s",
+    "prefix-hit": "prefix_hit_fraction",
     "throughput": "throughput_tokens_per_s",
     "deadline": "deadline_s",
     "budget": "budget_usd",
@@ -138,6 +140,7 @@ _LABELS = {
     "isl": "Prompt, tokens",
     "osl": "Answer, tokens",
     "context": "Context, tokens",
+    "prefix-hit": "Prompt in the cache, share",
     "ttft-p99": "P99 time to first token",
     "tpot-p99": "P99 time per token",
     "tokens": "Training tokens",
