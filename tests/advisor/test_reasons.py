@@ -68,3 +68,11 @@ def test_size_and_model_in_each_other_s_place_are_told_apart() -> None:
     assert caught.value.fix == "chipwise why p5.48xlarge llama-3.3-70b"
     with pytest.raises(UnknownNameError, match=r"p5\.49xlarge"):
         why("p5.49xlarge", Request(model="llama-3.3-70b", purpose="chat"))
+
+
+def test_only_the_bar_that_is_missed_is_loosened() -> None:
+    """The prompt of a chat is answered in a tenth of a second: the bar on TTFT stays, that on TPOT moves."""
+    answer = why("g6e.xlarge", Request(model="llama-3.1-8b", users=64, ttft_p99_s=1.0, tpot_p99_s=0.001))
+    (looser,) = (one["change"] for one in answer["would_change_it"] if one["kind"] == "bars")
+    assert looser.startswith("--tpot-p99 ")
+    assert "ttft" not in looser

@@ -140,7 +140,7 @@ def test_the_manifests_of_a_pasted_model_ask_for_its_checkpoint(client: TestClie
 
 def test_a_change_that_is_enough_is_a_question_that_can_be_taken(client: TestClient) -> None:
     page = client.get("/why?model=llama-3.1-8b&users=8&tpot-p99=5ms&instance=g6e.xlarge").text
-    (address,) = re.findall(r'<li><a href="(/\?[^"]*)">bars [\d.]+ times as loose', page)
+    (address,) = re.findall(r'<li><a href="(/\?[^"]*)">P99 time per token [\d.]+ms', page)
     taken = client.get(html.unescape(address)).text
     assert "Option 1: 1 &times; g6e.xlarge" in taken
 

@@ -73,11 +73,11 @@ def test_a_change_is_told_with_what_it_then_costs(plan: Any) -> None:
     then = {"instances": 2, "precision": "fp8", "parallelism": SPLIT, "usd_per_hour": None}
     priced = then | {"instances": 3, "usd_per_hour": {"low": 9.0, "mid": 10.0, "high": 12.0}}
     changes = [
-        {"kind": "bars", "change": "bars 2 times as loose", "then": priced},
+        {"kind": "bars", "change": "--tpot-p99 80ms", "then": priced},
         {"kind": "region", "change": "any region", "then": then},
     ]
     page = words(why_page(why_of(plan, "rejected", 6, would_change_it=changes)))
-    assert "bars bars 2 times as loose 3 of it, tp4 fp8 $10.00 ($9.00-$12.00)" in page
+    assert "bars --tpot-p99 80ms 3 of it, tp4 fp8 $10.00 ($9.00-$12.00)" in page
     assert "any region 2 of it, tp4 fp8 unknown" in page
 
 

@@ -21,6 +21,7 @@ LISTS = ("options", "also_feasible", "rejected", "not_judged", "excluded")
 FLOORS = ("fp8", "int4")
 SELECTION = "selection"
 LOOSER = (1.25, 1.5, 2.0, 3.0, 5.0)
+BARS = {"ttft_p99_s": "--ttft-p99", "tpot_p99_s": "--tpot-p99"}
 Tries = tuple[str, list[tuple[str, Request]]]
 """A kind of change, and its tries from the least to the greatest: in words, and as a question."""
 
@@ -137,29 +138,34 @@ def _changes(alone: Request, request: Request, floors: tuple[str, ...]) -> Itera
 
 def _bars(alone: Request, advice: Advice, row: Any) -> Iterator[Tries]:
     workload = advice.workload
-    asked = {name: workload.get(name, {}).get("value") for name in ("ttft_p99_s", "tpot_p99_s")}
-    ttft, tpot = asked.values()
-    if ttft or tpot:
-        yield (
-            "bars",
-            [
-                (
-                    f"bars {factor:g} times as loose",
-                    replace(alone, ttft_p99_s=ttft and ttft * factor, tpot_p99_s=tpot and tpot * factor),
-                )
-                for factor in (*LOOSER, *_reached(asked, row))
-            ],
-        )
+    asked = {name: workload.get(name, {}).get("value") for name in BARS}
+    missed = _missed({name: bar for name, bar in asked.items() if bar}, row)
+    if missed:
+        factors = (*LOOSER, *_reached(missed, row))
+        yield "bars", [_looser(alone, {name: bar * factor for name, bar in missed.items()}) for factor in factors]
     context = workload.get("context", {}).get("value")
     if context and alone.isl_tokens is None and alone.osl_tokens is None:
         shorter = [int(context) // part for part in (2, 4, 8) if int(context) // part >= 1]
         yield "context", [(f"--context {tokens}", replace(alone, context_tokens=tokens)) for tokens in shorter]
 
 
-def _reached(asked: Mapping[str, float | None], row: Any) -> Iterator[float]:
+def _missed(asked: Mapping[str, float], row: Any) -> Mapping[str, float]:
+    """Of the bars those that what came nearest misses; all where nothing did, or where it misses none."""
+    nearest = row.nearest if isinstance(row, Rejected) else {}
+    missed = {name: bar for name, bar in asked.items() if (nearest.get(name) or 0.0) > bar}
+    return missed or asked
+
+
+def _looser(alone: Request, bars: Mapping[str, float]) -> tuple[str, Request]:
+    """The bars as flags, and the question with them."""
+    flags = " ".join(f"{BARS[name]} {1000.0 * bar:.6g}ms" for name, bar in bars.items())
+    return flags, replace(alone, **dict[str, Any](bars))
+
+
+def _reached(asked: Mapping[str, float], row: Any) -> Iterator[float]:
     """How much looser the bars must be for what came nearest to meet them, to two digits upwards."""
     nearest = row.nearest if isinstance(row, Rejected) else {}
-    misses = [nearest[name] / bar for name, bar in asked.items() if bar and nearest.get(name)]
+    misses = [nearest[name] / bar for name, bar in asked.items() if nearest.get(name)]
     if misses and max(misses) > max(LOOSER):
         digit = 10.0 ** (math.floor(math.log10(max(misses))) - 1)
         yield math.ceil(max(misses) / digit) * digit

@@ -27,27 +27,18 @@ MOST_OFFERED = 3
 def changed(body: Mapping[str, Any], answer: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """The question `body` with one change of `answer`, put for that size alone as `why` tried it.
 
-    >>> answer = {"instance": "g6e.xlarge", "workload": {"tpot_p99_s": {"value": 0.06}}}
-    >>> changed({"model": "m"}, answer, {"kind": "context", "change": "--context 1024"})
-    {'model': 'm', 'context': '1024', 'only': 'g6e.xlarge'}
-    >>> changed({"model": "m"}, answer, {"kind": "bars", "change": "bars 1.5 times as loose"})
-    {'model': 'm', 'tpot-p99': '90ms', 'only': 'g6e.xlarge'}
+    >>> answer = {"instance": "g6e.xlarge"}
+    >>> changed({"model": "m"}, answer, {"kind": "bars", "change": "--ttft-p99 2000ms --tpot-p99 90ms"})
+    {'model': 'm', 'ttft-p99': '2000ms', 'tpot-p99': '90ms', 'only': 'g6e.xlarge'}
     >>> changed({"model": "m", "needs": "fp8"}, answer, {"kind": "features", "change": "leave out --needs"})
     {'model': 'm', 'only': 'g6e.xlarge'}
     """
-    kind, words = change["kind"], change["change"]
+    kind = change["kind"]
     taken = {"vendor", "only", "exclude", *_DROPPED.get(kind, ())}
     made = {name: value for name, value in body.items() if name not in taken}
-    if kind == "bars":
-        made |= _loosened(answer["workload"], float(re.findall(r"[\d.]+", words)[0]))
-    elif kind not in _DROPPED:
-        name, _, value = words.removeprefix("--").partition(" ")
-        made[name] = value
+    if kind not in _DROPPED:
+        made |= re.findall(r"--([\w-]+) (\S+)", change["change"])
     return {**made, "only": answer["instance"]}
-
-
-def _loosened(workload: Mapping[str, Any], factor: float) -> dict[str, str]:
-    return {flag: _written(value * factor) for flag, value in _asked(workload).items()}
 
 
 def offered(body: Mapping[str, Any], plan: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
